@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"github.com/sqsonce/sqsonce"
@@ -163,7 +162,7 @@ type invocation struct {
 
 type invocationKey struct{ m *Metrics }
 
-func (m *Metrics) begin(ctx context.Context, _ []events.SQSMessage) context.Context {
+func (m *Metrics) begin(ctx context.Context, _ []*sqsonce.Message) context.Context {
 	return context.WithValue(ctx, invocationKey{m}, &invocation{cold: !m.warm.Swap(true)})
 }
 

@@ -108,7 +108,7 @@ func TestNothingStartsOnceClosed(t *testing.T) {
 		t.Error("started")
 		return nil
 	}}
-	v := a.newInvocation(t.Context(), batch("1").Records)
+	v := a.newInvocation(t.Context(), recordsOf(batch("1").Records))
 	v.start(t.Context())
 	defer v.cancel()
 	v.closeHandlers()

@@ -103,7 +103,7 @@ func (v *invocation) delay(ctx context.Context, r results) {
 	if len(entries) == 0 {
 		return
 	}
-	url, err := v.queueURL(ctx, v.records[0].EventSourceARN)
+	url, err := v.queueURL(ctx, v.records[0].QueueARN)
 	if err != nil {
 		v.log.WarnContext(ctx, "lambda: visibility not changed: the queue's URL is not known", "messages", len(entries), keyError, err)
 		return
@@ -142,7 +142,7 @@ func (v *invocation) delays(ctx context.Context, r results) []delayEntry {
 	stillRuns := map[string]bool{}
 	for i, s := range r.states {
 		if s == abandoned {
-			stillRuns[v.records[i].MessageId] = true
+			stillRuns[v.records[i].ID] = true
 		}
 	}
 	var entries []delayEntry
@@ -155,7 +155,7 @@ func (v *invocation) delays(ctx context.Context, r results) []delayEntry {
 		retry := s.retry
 		if r.states[at] == notStarted {
 			rec := &v.records[at]
-			retry = time.Now().Add(host.UnavailableDelay(receiveCount(rec), host.Millis(rec.Attributes["ApproximateFirstReceiveTimestamp"])))
+			retry = time.Now().Add(host.UnavailableDelay(rec.receiveCount(), host.Millis(rec.Attributes.FirstReceivedAt)))
 		} else if sqsonce.OutcomeOf(s.err).Kind == sqsonce.OutcomeInProgress {
 			retry = v.retryInProgress(ctx, s.message.ReceiveCount, s.err)
 		}
@@ -163,9 +163,9 @@ func (v *invocation) delays(ctx context.Context, r results) []delayEntry {
 			continue
 		}
 		k, _ := v.known()
-		retry = k.inTime(retry, host.Millis(v.records[at].Attributes["SentTimestamp"]))
+		retry = k.inTime(retry, host.Millis(v.records[at].Attributes.SentAt))
 		for _, i := range chain {
-			if rec := &v.records[i]; !r.states[i].done() && rec.ReceiptHandle != "" && !stillRuns[rec.MessageId] {
+			if rec := &v.records[i]; !r.states[i].done() && rec.ReceiptHandle != "" && !stillRuns[rec.ID] {
 				entries = append(entries, delayEntry{record: i, retry: retry})
 			}
 		}
@@ -211,7 +211,7 @@ func (v *invocation) changeVisibility(ctx context.Context, url string, entries [
 		id, handle := "", ""
 		if i, ok := host.EntryIndex(f.Id, len(entries)); ok {
 			rec := &v.records[entries[i].record]
-			id, handle = rec.MessageId, rec.ReceiptHandle
+			id, handle = rec.ID, rec.ReceiptHandle
 		}
 		v.log.WarnContext(ctx, "lambda: visibility not changed", keyMessage, id, "code", aws.ToString(f.Code),
 			keyError, host.WithoutHandle(aws.ToString(f.Message), handle))

@@ -1,6 +1,6 @@
 // Package lambda is a host: it runs a handler in a Lambda function behind an SQS event source mapping.
 //
-// [Start] is the main of a function. [Wrap] returns the function that Lambda calls, for tests and for the runtime's own
+// [Start] is the main of a function. [NewHandler] and [Wrap] return what it serves, for tests and for the runtime's own
 // options. docs/lambda.md has a template, the permissions, and tables of the cases.
 //
 // # Response
@@ -37,7 +37,7 @@
 //
 // # Retries
 //
-// [Start] makes an SQS client for the function's role, and [Wrap] uses Options.Client. A failed message is visible again
+// [Start] makes an SQS client for the function's role, and [NewHandler] and [Wrap] use Options.Client. A failed message is visible again
 // after the delay of its [sqsonce.RetryAfter], or after Options.Backoff, and the rest of its FIFO group with it. The host
 // changes the visibility when the handlers have ended. A message that was not started, was abandoned or has lost its lease
 // keeps its visibility timeout.

@@ -79,6 +79,10 @@ func TestBadEventsAreErrors(t *testing.T) {
 			if r.BatchItemFailures == nil || len(r.BatchItemFailures) > 0 {
 				t.Errorf("got %#v with the error, want an empty list", r)
 			}
+			h := must.Get(NewHandler(func(context.Context, *sqsonce.Message) error { t.Error("a handler ran"); return nil }))(t)
+			if out, failed := h.Invoke(t.Context(), []byte(body)); out != nil || failed == nil || failed.Error() != err.Error() {
+				t.Errorf("as text: got %s and %v, want %v", out, failed, err)
+			}
 		})
 	}
 }
@@ -110,13 +114,17 @@ func TestMessage(t *testing.T) {
 			"number": {Type: "Number.int", String: "3"}, "bytes": {Type: "Binary", Binary: []byte{1, 2}},
 		},
 	}
-	f := wrap(t, func(_ context.Context, m *sqsonce.Message) error {
+	h := func(_ context.Context, m *sqsonce.Message) error {
 		if diff := cmp.Diff(want, *m); diff != "" {
 			t.Errorf("message (-want +got):\n%s", diff)
 		}
-		return nil
-	})
-	invoke(t, f, t.Context(), e)
+		return errTest
+	}
+	r := must.Get(json.Marshal(must.Get(wrap(t, h)(t.Context(), e))(t)))(t)
+	out := must.Get(must.Get(NewHandler(h))(t).Invoke(t.Context(), []byte(fullRecord)))(t)
+	if string(out) != string(r) || !strings.Contains(string(out), "059f36b4") {
+		t.Errorf("answers: %s from the text of the event, %s from the event", out, r)
+	}
 	if diff := cmp.Diff(want, *MessageOf(e.Records[0])); diff != "" {
 		t.Errorf("MessageOf (-want +got):\n%s", diff)
 	}
@@ -137,20 +145,16 @@ func TestQuirks(t *testing.T) {
 		"unknown names":                               head + `,"attributes":{"NewAttribute":"x"},"newField":{"a":1}}`,
 		"the body's MD5 is another's":                 head + `,"md5OfBody":"0"}`,
 	} {
-		var e events.SQSEvent
-		if err := json.Unmarshal([]byte(records(body)), &e); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
 		ran := 0
-		f := wrap(t, func(_ context.Context, m *sqsonce.Message) error {
+		f := must.Get(NewHandler(func(_ context.Context, m *sqsonce.Message) error {
 			ran++
 			if m.ReceiveCount != 1 || !m.SentAt.IsZero() {
 				t.Errorf("%s: receive count %d, sent at %v; want 1 and zero", name, m.ReceiveCount, m.SentAt)
 			}
 			return nil
-		})
-		if got := invoke(t, f, t.Context(), e); got != "" || ran != 1 {
-			t.Errorf("%s: failed %q, ran %d times", name, got, ran)
+		}))(t)
+		if got := must.Get(f.Invoke(t.Context(), []byte(records(body))))(t); string(got) != `{"batchItemFailures":[]}` || ran != 1 {
+			t.Errorf("%s: answer %s, ran %d times", name, got, ran)
 		}
 	}
 }

@@ -85,7 +85,7 @@ func (v *invocation) handle(chain []int) (next bool) {
 	s.own.Store(false)
 	s.call = v.hooks.handlers.Call(sqsonce.Delivery{Message: &s.message, Received: v.begun, Run: s.runs})
 	m := &s.message
-	convert(m, &v.records[chain[0]], v.killAt)
+	v.records[chain[0]].fill(m, v.killAt)
 	base, _ := settle.New(v.withSuspects(v.ctx, s))
 	settle.RunsAtOnce(base, min(v.opts.Concurrency, len(v.records)))
 	s.ctx, s.v, s.chain = base, v, chain
@@ -179,7 +179,7 @@ func (v *invocation) abandon(chain []int) (sending bool) {
 	v.logAbandoned(chain[0])
 	s := &v.slots[chain[0]]
 	var m sqsonce.Message // as it was received: the handler may still write into its own
-	convert(&m, &v.records[chain[0]], v.killAt)
+	v.records[chain[0]].fill(&m, v.killAt)
 	f := failure{chain: chain, slot: s, message: &m, ctx: s.ctx, err: errAbandoned, abandoned: true}
 	if settle.InHandler(f.ctx) && v.mayBeDeadLettered(f) {
 		v.sends.add(f)

@@ -27,8 +27,8 @@ var errTest = errors.New("it failed")
 
 type function = func(context.Context, events.SQSEvent) (events.SQSEventResponse, error)
 
-// record is a record of a standard queue, as Lambda sends it.
-func record(id string) events.SQSMessage {
+// decoded is a record of a standard queue, as Lambda sends it.
+func decoded(id string) events.SQSMessage {
 	return events.SQSMessage{
 		MessageId: id, ReceiptHandle: "handle-" + id, Body: id, EventSource: "aws:sqs", EventSourceARN: standardARN, AWSRegion: "us-east-1",
 		Attributes: map[string]string{"ApproximateReceiveCount": "1", "SentTimestamp": "1545082649183", "ApproximateFirstReceiveTimestamp": "1545082649185"},
@@ -38,7 +38,7 @@ func record(id string) events.SQSMessage {
 func batch(ids ...string) events.SQSEvent {
 	e := events.SQSEvent{}
 	for _, id := range ids {
-		e.Records = append(e.Records, record(id))
+		e.Records = append(e.Records, decoded(id))
 	}
 	return e
 }

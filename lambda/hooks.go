@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/aws/aws-lambda-go/events"
-
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/guard"
 	"github.com/sqsonce/sqsonce/internal/host"
@@ -22,9 +20,9 @@ import (
 type Hooks struct {
 	sqsonce.Hooks
 	// Begin is called before the first handler, and all messages wait for it. The whole invocation uses the context that it
-	// returns. Don't change the records. If Begin has not returned when the margin begins, it counts in Options.Abandoned, and
-	// the answer names all messages.
-	Begin func(ctx context.Context, records []events.SQSMessage) context.Context
+	// returns. The messages are copies, in the order of the event. If Begin has not returned when the margin begins, it counts in
+	// Options.Abandoned, and the answer names all messages.
+	Begin func(ctx context.Context, messages []*sqsonce.Message) context.Context
 	// Finish is called after the answer is made and before it is returned, so it delays the answer. It can export the telemetry
 	// that was gathered, because Lambda freezes the process after the answer. Its context ends three sixteenths of the margin
 	// before the deadline. At two sixteenths the answer is returned all the same, so Finish can't cost a success. A Finish that
@@ -78,13 +76,23 @@ func (v *invocation) begin(ctx context.Context) context.Context {
 	if !v.awaitHooks(wait, func() {
 		for _, g := range v.hooks.around {
 			if g.Begin != nil {
-				begun = g.begin.Context(begun, func(ctx context.Context) context.Context { return g.Begin(ctx, v.records) })
+				begun = g.begin.Context(begun, func(ctx context.Context) context.Context { return g.Begin(ctx, v.messages()) })
 			}
 		}
 	}) {
 		return ctx
 	}
 	return begun
+}
+
+// messages are those of the event, as handlers will see them.
+func (v *invocation) messages() []*sqsonce.Message {
+	all := make([]*sqsonce.Message, len(v.records))
+	for i := range v.records {
+		all[i] = new(sqsonce.Message)
+		v.records[i].fill(all[i], v.killAt)
+	}
+	return all
 }
 
 // awaitHooks calls f, which calls hooks, and reports whether it has returned before ctx ended.
@@ -125,7 +133,7 @@ func (v *invocation) callFinish(ctx context.Context, r results, report Report) {
 
 func (v *invocation) report(r results, err error) Report {
 	report := Report{
-		QueueARN: v.records[0].EventSourceARN, Records: len(r.states), Outcomes: map[sqsonce.OutcomeKind]int{},
+		QueueARN: v.records[0].QueueARN, Records: len(r.states), Outcomes: map[sqsonce.OutcomeKind]int{},
 		Elapsed: time.Since(v.begun), Abandoned: v.abandoned.Load(), Err: err,
 	}
 	if v.times.limited() {

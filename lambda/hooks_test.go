@@ -39,8 +39,8 @@ func (b *hookBook) step(format string, args ...any) {
 
 func (b *hookBook) option(o *Options) {
 	var h Hooks
-	h.Begin = func(ctx context.Context, records []events.SQSMessage) context.Context {
-		b.step("Begin %d", len(records))
+	h.Begin = func(ctx context.Context, messages []*sqsonce.Message) context.Context {
+		b.step("Begin %d", len(messages))
 		return context.WithValue(ctx, hookKey("begin"), true)
 	}
 	h.Start = func(ctx context.Context, d sqsonce.Delivery) context.Context {
@@ -282,7 +282,7 @@ func TestHooksOfAnInvocation(t *testing.T) {
 		var book hookBook
 		second := func(o *Options) {
 			h := Hooks{
-				Begin: func(ctx context.Context, _ []events.SQSMessage) context.Context {
+				Begin: func(ctx context.Context, _ []*sqsonce.Message) context.Context {
 					book.step("Begin again, %v", ctx.Value(hookKey("begin")))
 					return ctx
 				},
@@ -320,7 +320,7 @@ func TestHooksThatPanic(t *testing.T) {
 					Start: func(context.Context, sqsonce.Delivery) context.Context { panic("boom") },
 					End:   func(context.Context, sqsonce.Delivery, sqsonce.Return) { panic("boom") },
 				},
-				Begin:  func(context.Context, []events.SQSMessage) context.Context { panic("boom") },
+				Begin:  func(context.Context, []*sqsonce.Message) context.Context { panic("boom") },
 				Finish: func(context.Context, Report) { panic("boom") },
 			}}
 		})
@@ -361,11 +361,11 @@ func TestHookThatHangs(t *testing.T) {
 				hang()
 			}
 		}}}, "c", 1},
-		"Begin": {Hooks{Begin: func(ctx context.Context, _ []events.SQSMessage) context.Context {
+		"Begin": {Hooks{Begin: func(ctx context.Context, _ []*sqsonce.Message) context.Context {
 			hang()
 			return context.WithValue(ctx, hookKey("begin"), true)
 		}}, "a b c d", 1},
-		"Begin, for a while": {Hooks{Begin: func(ctx context.Context, _ []events.SQSMessage) context.Context {
+		"Begin, for a while": {Hooks{Begin: func(ctx context.Context, _ []*sqsonce.Message) context.Context {
 			time.Sleep(10 * time.Second)
 			return ctx
 		}}, "c", 0},

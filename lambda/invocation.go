@@ -6,8 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/aws/aws-lambda-go/events"
-
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
 )
@@ -15,7 +13,7 @@ import (
 // invocation is the handling of one event.
 type invocation struct {
 	*adapter
-	records []events.SQSMessage
+	records []record
 	slots   []slot
 	chains  [][]int
 	times   times
@@ -43,10 +41,10 @@ type invocation struct {
 }
 
 // newInvocation returns the invocation of an event. Nothing of it runs before start.
-func (a *adapter) newInvocation(ctx context.Context, records []events.SQSMessage) *invocation {
+func (a *adapter) newInvocation(ctx context.Context, records []record) *invocation {
 	v := &invocation{
 		adapter: a, records: records, begun: time.Now(), slots: make([]slot, len(records)),
-		chains: newChains(records, host.IsFIFO(records[0].EventSourceARN)),
+		chains: newChains(records, host.IsFIFO(records[0].QueueARN)),
 		ended:  make(chan struct{}),
 	}
 	for _, chain := range v.chains {
@@ -80,7 +78,7 @@ func (v *invocation) start(ctx context.Context) {
 
 // newChains returns the indexes of the records in chains. The records of a chain run one after the other; chains run in
 // parallel. On a FIFO queue a group is a chain, on a standard queue each record.
-func newChains(records []events.SQSMessage, fifo bool) [][]int {
+func newChains(records []record, fifo bool) [][]int {
 	chains := make([][]int, 0, len(records))
 	if !fifo {
 		indexes := make([]int, len(records))
@@ -93,7 +91,7 @@ func newChains(records []events.SQSMessage, fifo bool) [][]int {
 	chainOf := map[string]int{} // by group
 	for i := range records {
 		// SQS accepts no message without a group ID; all records without one are a chain.
-		group := records[i].Attributes["MessageGroupId"]
+		group := records[i].Attributes.Group
 		c, known := chainOf[group]
 		if !known {
 			c = len(chains)
@@ -216,5 +214,5 @@ func (v *invocation) logAbandoned(i int) {
 	n := v.abandoned.Add(1)
 	r := &v.records[i]
 	v.log.ErrorContext(v.contextOf(&v.slots[i]), "lambda: handler abandoned: it did not return after the end of its context",
-		keyMessage, r.MessageId, keyGroup, r.Attributes["MessageGroupId"], "abandoned_running", n)
+		keyMessage, r.ID, keyGroup, r.Attributes.Group, "abandoned_running", n)
 }

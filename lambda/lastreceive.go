@@ -26,7 +26,7 @@ func (v *invocation) isSpent(f failure) bool {
 	}
 	head, behind := f.chain[0], f.chain[1:]
 	most := v.policy(head).maxReceives
-	switch received := receiveCount(&v.records[head]); {
+	switch received := v.records[head].receiveCount(); {
 	case most == 0 || received < most-1, v.movedHere(head):
 		return false
 	case outcome == sqsonce.OutcomeUnavailable:
@@ -39,7 +39,7 @@ func (v *invocation) isSpent(f failure) bool {
 
 // movedHere reports whether SQS has moved a message here from another queue.
 func (v *invocation) movedHere(record int) bool {
-	return v.records[record].Attributes["DeadLetterQueueSourceArn"] != ""
+	return v.records[record].Attributes.DeadLetterQueueSource != ""
 }
 
 // isLeftToSQS reports whether SQS moves a failed message that the dead-letter queue has not taken from the function, and the messages
@@ -47,7 +47,7 @@ func (v *invocation) movedHere(record int) bool {
 // else it would come again, behind those that were behind it.
 func (v *invocation) isLeftToSQS(f failure) bool {
 	head, a := f.chain[0], v.attributes(v.sendCtx)
-	if !v.anyReceived(f.chain[1:], a.maxReceives) || receiveCount(&v.records[head]) != a.maxReceives || v.movedHere(head) {
+	if !v.anyReceived(f.chain[1:], a.maxReceives) || v.records[head].receiveCount() != a.maxReceives || v.movedHere(head) {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(v.sendCtx, callTimeout)
@@ -57,7 +57,7 @@ func (v *invocation) isLeftToSQS(f failure) bool {
 }
 
 func (v *invocation) anyReceived(records []int, times int) bool {
-	return slices.ContainsFunc(records, func(i int) bool { return receiveCount(&v.records[i]) >= times })
+	return slices.ContainsFunc(records, func(i int) bool { return v.records[i].receiveCount() >= times })
 }
 
 // isLastReceive reports whether SQS moves a message to the dead-letter queue unless it succeeds now.
@@ -66,7 +66,7 @@ func (v *invocation) isLastReceive(record int) bool {
 		return false
 	}
 	most := v.policy(record).maxReceives
-	return most > 0 && receiveCount(&v.records[record]) >= most
+	return most > 0 && v.records[record].receiveCount() >= most
 }
 
 // behind are the records that wait for the first one of a chain: those behind it, and behind a suspect the other suspects too.

@@ -14,7 +14,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/sdkhttp"
 )
 
-// Options configure [Wrap] and [Start]. The zero value of each field is its default.
+// Options configure [Start], [NewHandler] and [Wrap]. The zero value of each field is its default.
 type Options struct {
 	// Most users set these first.
 
@@ -80,7 +80,7 @@ type Options struct {
 	// AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. It also reads AWS_ENDPOINT_URL_SQS and
 	// AWS_ENDPOINT_URL, and ignores the other settings of the SDK.
 	//
-	// Default: in Start that client, in [Wrap] nil. Limits: an *sqs.Client has a Region or an endpoint.
+	// Default: in Start that client, in [NewHandler] and [Wrap] nil. Limits: an *sqs.Client has a Region or an endpoint.
 	Client Client
 	// Abandoned is how many abandoned goroutines that have not returned the process may have. These are handlers after the
 	// margin, calls of Client, and hooks, that ignore their context. Beyond this number an invocation doesn't start handlers and

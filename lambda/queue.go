@@ -67,7 +67,7 @@ func (v *invocation) attributes(ctx context.Context) queueAttributes {
 
 // known returns what the process has read of the function's queue.
 func (v *invocation) known() (k knownQueue, ok bool) {
-	stored, _ := v.queues.Load(v.records[0].EventSourceARN)
+	stored, _ := v.queues.Load(v.records[0].QueueARN)
 	k, ok = stored.(knownQueue)
 	return k, ok
 }
@@ -81,7 +81,7 @@ func (v *invocation) contradicted() {
 	}
 	doubted := k
 	doubted.contradicted = true
-	v.queues.CompareAndSwap(v.records[0].EventSourceARN, k, doubted)
+	v.queues.CompareAndSwap(v.records[0].QueueARN, k, doubted)
 	if r := v.queue.Load(); r != nil && !doubted.fresh() {
 		v.queue.CompareAndSwap(r, nil)
 	}
@@ -90,7 +90,7 @@ func (v *invocation) contradicted() {
 // policy returns the attributes for a message, by whose receive count they may be out of date.
 func (v *invocation) policy(record int) queueAttributes {
 	a := v.attributes(v.sendCtx)
-	if a.maxReceives == 0 || receiveCount(&v.records[record]) <= a.maxReceives || v.movedHere(record) {
+	if a.maxReceives == 0 || v.records[record].receiveCount() <= a.maxReceives || v.movedHere(record) {
 		return a
 	}
 	v.contradicted()
@@ -98,7 +98,7 @@ func (v *invocation) policy(record int) queueAttributes {
 }
 
 func (v *invocation) readAttributes(ctx context.Context) queueAttributes {
-	arn, began := v.records[0].EventSourceARN, time.Now()
+	arn, began := v.records[0].QueueARN, time.Now()
 	known, isKnown := v.known()
 	if isKnown && known.fresh() {
 		return known.queueAttributes
@@ -161,7 +161,7 @@ func (v *invocation) checkQueue(a queueAttributes) {
 		warn("queue.VisibilityTimeout", a.visibility, "less than 6 times the function's timeout: messages are received again while an invocation has them")
 	}
 	if a.visibility > 0 && a.maxReceives == 0 { // else the attributes are not known
-		warn("queue.RedrivePolicy", "none that can be read", "a message that always fails is delivered again until its retention ends: sqsonce doctor --queue "+v.records[0].EventSourceARN+" prints the command that sets one")
+		warn("queue.RedrivePolicy", "none that can be read", "a message that always fails is delivered again until its retention ends: sqsonce doctor --queue "+v.records[0].QueueARN+" prints the command that sets one")
 	}
 	if a.maxReceives > 0 && a.maxReceives < leastReceives {
 		warn("queue.RedrivePolicy.maxReceiveCount", a.maxReceives, "less than 5: a throttled invocation, a crash or an outage costs a receive, and messages reach the dead-letter queue untried")

@@ -40,7 +40,7 @@ func (v *invocation) respond(ctx context.Context, r results) (events.SQSEventRes
 	ids := make([]string, 0, failures)
 	for i, s := range r.states {
 		if !s.done() {
-			ids = append(ids, v.records[i].MessageId)
+			ids = append(ids, v.records[i].ID)
 		}
 	}
 	return response(ids), nil

@@ -119,9 +119,9 @@ func (v *invocation) judge(f failure) failure {
 	}
 	head, behind := f.chain[0], 0
 	for _, i := range f.chain[1:] {
-		behind = max(behind, receiveCount(&v.records[i]))
+		behind = max(behind, v.records[i].receiveCount())
 	}
-	if host.CrashCosts(v.policy(head).maxReceives, receiveCount(&v.records[head]), behind, v.movedHere(head)) {
+	if host.CrashCosts(v.policy(head).maxReceives, v.records[head].receiveCount(), behind, v.movedHere(head)) {
 		f.err, f.crashes = fmt.Errorf("%w: %s", errCrashes, f.err.Error()), true // it is no outage
 	}
 	return f
@@ -175,7 +175,7 @@ func (v *invocation) deleteSucceeded() {
 	if len(entries) == 0 {
 		return
 	}
-	url, err := v.queueURL(ctx, v.records[0].EventSourceARN)
+	url, err := v.queueURL(ctx, v.records[0].QueueARN)
 	for batch := range slices.Chunk(entries, host.MaxBatch) {
 		var out *sqs.DeleteMessageBatchOutput
 		if err == nil {

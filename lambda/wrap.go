@@ -2,6 +2,7 @@ package lambda
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -28,10 +29,20 @@ func Start(h sqsonce.Handler, optFns ...func(*Options)) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	awslambda.Start(a.invoke)
+	awslambda.Start(a)
 }
 
-// Wrap returns the function that handles SQS events with h, for awslambda.Start or a test.
+// NewHandler returns the handler that [Start] serves, for awslambda.StartWithOptions or middleware. It does what the function of [Wrap]
+// does, and takes less CPU, because it reads only what it needs of an event.
+func NewHandler(h sqsonce.Handler, optFns ...func(*Options)) (awslambda.Handler, error) {
+	a, err := newAdapter(h, optFns, nil)
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// Wrap returns the function that handles SQS events with h, for a test, or for middleware that needs a function.
 //
 // The function returns an error, without starting a handler, if the event has no records, records of another service or of
 // several queues, or a record without a message ID. It also returns an error if a message failed and Options.AllOrNothing is
@@ -116,17 +127,35 @@ func oneInvocationAtATime(concurrency string) bool {
 	return err == nil && n <= 1
 }
 
+// Invoke handles the JSON text of an event.
+func (a *adapter) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	var e event
+	if err := json.Unmarshal(payload, &e); err != nil {
+		return nil, err
+	}
+	answer, err := a.serve(ctx, e.Records)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(answer)
+}
+
+// invoke handles an event that awslambda has decoded.
 func (a *adapter) invoke(ctx context.Context, event events.SQSEvent) (events.SQSEventResponse, error) {
+	return a.serve(ctx, recordsOf(event.Records))
+}
+
+func (a *adapter) serve(ctx context.Context, records []record) (events.SQSEventResponse, error) {
 	defer a.flushLog(ctx)
 	ctx = a.lines.Context(ctx)
-	if err := check(event.Records); err != nil {
+	if err := check(records); err != nil {
 		a.log.ErrorContext(ctx, "lambda: event refused", keyError, err)
 		return response(nil), err
 	}
 	if err := a.tooManyAbandoned(ctx); err != nil {
 		return response(nil), err
 	}
-	v := a.newInvocation(ctx, event.Records)
+	v := a.newInvocation(ctx, records)
 	ctx = v.begin(ctx)
 	v.start(ctx)
 	defer v.cancel()

@@ -3,7 +3,6 @@ package otelsqs
 import (
 	"context"
 
-	"github.com/aws/aws-lambda-go/events"
 	"go.opentelemetry.io/otel/attribute"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
@@ -30,17 +29,17 @@ func (t *Telemetry) batchOf(ctx context.Context) trace.Span {
 	return span
 }
 
-func (t *Telemetry) begin(ctx context.Context, records []events.SQSMessage) context.Context {
-	queue := t.destinations.get(records[0].EventSourceARN)
-	t.consumed.Add(ctx, int64(len(records)), queue.sets.get(attributes{operationProcess}).add...)
+func (t *Telemetry) begin(ctx context.Context, messages []*sqsonce.Message) context.Context {
+	queue := t.destinations.get(messages[0].QueueARN)
+	t.consumed.Add(ctx, int64(len(messages)), queue.sets.get(attributes{operationProcess}).add...)
 	opts := []trace.SpanStartOption{
 		trace.WithSpanKind(trace.SpanKindConsumer),
 		trace.WithAttributes(queue.with(operationProcess, semconv.MessagingOperationTypeProcess,
-			semconv.MessagingBatchMessageCount(len(records)), semconv.FaaSTriggerPubSub)...),
+			semconv.MessagingBatchMessageCount(len(messages)), semconv.FaaSTriggerPubSub)...),
 	}
 	linked := map[trace.SpanID]bool{}
-	for i := range records {
-		for _, c := range t.Extract(lambda.MessageOf(records[i])) {
+	for _, m := range messages {
+		for _, c := range t.Extract(m) {
 			if len(linked) < mostLinks && !linked[c.SpanID()] {
 				linked[c.SpanID()] = true
 				opts = append(opts, trace.WithLinks(trace.Link{SpanContext: c}))

@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
@@ -47,7 +46,7 @@ func (h *hookTally) worker(o *sqsworker.Options) {
 func (h *hookTally) function(o *lambda.Options) {
 	o.Hooks = append(o.Hooks, lambda.Hooks{
 		Hooks: h.handlers(),
-		Begin: func(ctx context.Context, _ []events.SQSMessage) context.Context {
+		Begin: func(ctx context.Context, _ []*sqsonce.Message) context.Context {
 			h.begun.Add(1)
 			return ctx
 		},

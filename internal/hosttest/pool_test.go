@@ -2,7 +2,6 @@ package hosttest
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
@@ -10,7 +9,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/internal/must"
 
-	"github.com/aws/aws-lambda-go/events"
+	awslambda "github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/lambda"
@@ -19,12 +18,12 @@ import (
 // environment is a Lambda environment: a process of the function.
 type environment struct {
 	*process
-	function func(context.Context, events.SQSEvent) (events.SQSEventResponse, error)
+	function awslambda.Handler
 	busy     int // invocations that it serves now
 }
 
 func newEnvironment(t *testing.T, p *process, h sqsonce.Handler, optFns ...func(*lambda.Options)) *environment {
-	f := must.Get(lambda.Wrap(h, optFns...))(t)
+	f := must.Get(lambda.NewHandler(h, optFns...))(t)
 	return &environment{process: p, function: f}
 }
 
@@ -46,19 +45,6 @@ func (p *pool) invoke(ctx context.Context, event []byte) ([]byte, error) {
 	return e.invoke(ctx, event)
 }
 
-// run does what the runtime does. The runtime's own Invoke returns a buffer that the next invocation overwrites.
-func (e *environment) run(ctx context.Context, event []byte) ([]byte, error) {
-	var in events.SQSEvent
-	if err := json.Unmarshal(event, &in); err != nil {
-		return nil, err
-	}
-	out, err := e.function(ctx, in)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(out)
-}
-
 // invoke runs an invocation. An environment that has not responded at the deadline is killed.
 func (e *environment) invoke(ctx context.Context, event []byte) ([]byte, error) {
 	type result struct {
@@ -67,7 +53,7 @@ func (e *environment) invoke(ctx context.Context, event []byte) ([]byte, error) 
 	}
 	done := make(chan result, 1)
 	go func() {
-		response, err := e.run(ctx, event)
+		response, err := e.function.Invoke(ctx, event)
 		done <- result{response, err}
 	}()
 	select {

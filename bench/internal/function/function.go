@@ -40,9 +40,9 @@ func handFunction(j job.Job, effects *contestant.Effects) (any, error) {
 	}, nil
 }
 
-// sqsonceFunction is package lambda with its defaults.
+// sqsonceFunction is what lambda.Start serves, without a client.
 func sqsonceFunction(j job.Job, effects *contestant.Effects) (any, error) {
-	return lambda.Wrap(func(_ context.Context, m *sqsonce.Message) error {
+	return lambda.NewHandler(func(_ context.Context, m *sqsonce.Message) error {
 		effects.Handle(m.Body, j.HandlerTime())
 		return nil
 	})

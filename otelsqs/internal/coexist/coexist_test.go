@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
-	awslambda "github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-lambda-go/lambdacontext"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -193,8 +192,8 @@ func TestFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProgram(t)
 		p.publish("1", "bad")
-		f := must.Get(lambda.Wrap(p.handler(p.stack.DynamoDB), p.tel.Lambda, func(o *lambda.Options) { o.Client = p.sqs }))(t)
-		h := awslambda.NewHandler(otellambda.InstrumentHandler(f, otellambda.WithTracerProvider(p.traces)))
+		f := must.Get(lambda.NewHandler(p.handler(p.stack.DynamoDB), p.tel.Lambda, func(o *lambda.Options) { o.Client = p.sqs }))(t)
+		h := otellambda.WrapHandler(f, otellambda.WithTracerProvider(p.traces))
 		payload := must.Get(json.Marshal(p.receive(p.url)))(t)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
