@@ -254,14 +254,17 @@ func (l *loop) tryAnother() {
 	})
 }
 
-// toProbe is how many messages a worker may receive that is not sure of what its messages need; decided is false where it is sure.
+// toProbe is how many messages a worker may receive that is not sure of what its messages need; decided is false where it is sure, and
+// where one receive at a time may be for more: what is postponed does not get as far as to need anything.
 func (l *loop) toProbe() (n int, decided bool) {
 	may := l.polling.active == 0
 	switch l.needs.state {
 	case needsProven:
 		return 0, false
 	case needsUnproven:
-		may = may && !l.awaitsOutcome()
+		if may = may && !l.awaitsOutcome(); may && l.needs.trouble.affected == 0 && l.parkedAs[kindPostponed].messages+l.behind.delayed > 0 {
+			return 0, false
+		}
 	case needsDoubted:
 		may = may && int(l.heldAs[heldClaim]) < l.opts.MaxHeld && !l.now().Before(l.needs.probeAt)
 	case needsDown:
