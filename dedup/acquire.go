@@ -112,7 +112,7 @@ func (o *Once) acquireFailed(ctx context.Context, rl *recordLease, err error) er
 	if o.o.OnStoreDown == OnStoreDownRunAnyway && down && ctx.Err() == nil {
 		return o.runWithoutRecord(ctx, rl, err)
 	}
-	o.decided(ctx, t, Decision{Outcome: failedOutcome(ctx), Err: err})
+	o.decided(ctx, t, Decision{Outcome: failedOutcome(ctx, err), Err: err})
 	if unknown {
 		o.releaseUnknown(ctx, rl, err)
 	}

@@ -136,9 +136,10 @@ func (o *Once) incident(ctx context.Context, i Incident) {
 	}
 }
 
-// failedOutcome is the decision about a delivery for which the store has failed.
-func failedOutcome(ctx context.Context) DecisionOutcome {
-	if ctx.Err() != nil {
+// failedOutcome is the decision about a delivery for which the store has failed. After the context's end an error that is neither the
+// context's nor of an unknown outcome is the store's own answer.
+func failedOutcome(ctx context.Context, err error) DecisionOutcome {
+	if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)) || errors.Is(err, ErrOutcomeUnknown)) {
 		return DecidedCancelled
 	}
 	return DecidedStoreError

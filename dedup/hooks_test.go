@@ -158,6 +158,15 @@ func TestDecided(t *testing.T) {
 		{"cancelled during the acquire", nil, func(d *delivering) {
 			d.store.before = func(context.Context, string, int) error { d.cancel(); return d.ctx.Err() }
 		}, dedup.Decision{Outcome: dedup.DecidedCancelled, Err: context.Canceled}, 0},
+		{"refused before it is cancelled", nil, func(d *delivering) {
+			d.store.before = func(context.Context, string, int) error { d.cancel(); return errStore }
+		}, dedup.Decision{Outcome: dedup.DecidedStoreError, Err: errStore}, 0},
+		{"cancelled before the answer", nil, func(d *delivering) {
+			d.store.before = func(context.Context, string, int) error {
+				d.cancel()
+				return fmt.Errorf("%w: %w", dedup.ErrOutcomeUnknown, errStore)
+			}
+		}, dedup.Decision{Outcome: dedup.DecidedCancelled, Err: errStore}, 0},
 		{"cancelled before the start", nil, func(d *delivering) {
 			d.store.after = func(context.Context, string, int) error { d.cancel(); return nil }
 		}, dedup.Decision{Outcome: dedup.DecidedCancelled, Err: context.Canceled}, 0},

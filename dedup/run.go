@@ -62,7 +62,7 @@ func (o *Once) start(ctx context.Context, rl *recordLease, l Lease) error {
 	o.counts.storeErrors.Add(1)
 	// The handler did not run, whatever the store says of its failure.
 	err = o.unavailable(fmt.Errorf("dedup: lease over before the start and not renewed, handler not called %s: %w", o.record(t.key), err))
-	o.decided(ctx, t, Decision{Outcome: failedOutcome(ctx), Err: err})
+	o.decided(ctx, t, Decision{Outcome: failedOutcome(ctx, err), Err: err})
 	o.releaseUnused(ctx, l, err)
 	return err
 }

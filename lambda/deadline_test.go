@@ -113,7 +113,7 @@ func TestNothingStartsOnceClosed(t *testing.T) {
 	defer v.cancel()
 	v.closeHandlers()
 	r := v.closeResults()
-	if v.handle([]int{0}) || r.states[0] != notStarted || v.slots[0].close() != notStarted {
+	if v.handle([]int{0}, nil) || r.states[0] != notStarted || v.slots[0].close() != notStarted {
 		t.Errorf("state: got %d, then %d; want %d", r.states[0], v.slots[0].close(), notStarted)
 	}
 }

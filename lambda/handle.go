@@ -54,6 +54,7 @@ type slot struct {
 	ctx     context.Context // of the host, set before the state is running
 	v       *invocation     // and the chain from its record on, for InDebt
 	chain   []int
+	worker  *worker
 	sent    atomic.Bool // to the dead-letter queue after it was abandoned
 	own     atomic.Bool // its last run was unavailable, and its question passed
 
@@ -79,7 +80,7 @@ func (s *slot) close() state {
 
 // handle runs the handler for the first record of a chain. It reports whether that succeeded before the results were closed:
 // the next record may run. Otherwise the chain has ended, or goes on after the send to the dead-letter queue.
-func (v *invocation) handle(chain []int) (next bool) {
+func (v *invocation) handle(chain []int, w *worker) (next bool) {
 	s := &v.slots[chain[0]]
 	s.runs++
 	s.own.Store(false)
@@ -88,7 +89,7 @@ func (v *invocation) handle(chain []int) (next bool) {
 	v.records[chain[0]].fill(m, v.killAt)
 	base, _ := settle.New(v.withSuspects(v.ctx, s))
 	settle.RunsAtOnce(base, min(v.opts.Concurrency, len(v.records)))
-	s.ctx, s.v, s.chain = base, v, chain
+	s.ctx, s.v, s.chain, s.worker = base, v, chain, w
 	settle.HeldBy(base, s)
 	if !s.change(unstarted, running) { // the handlers are closed
 		v.endChain()
@@ -117,7 +118,7 @@ func (v *invocation) succeed(s *slot, ctx context.Context, outcome sqsonce.Outco
 	s.end(outcome, err, -1)
 	v.tell(ctx, false, s)
 	if !s.change(running, succeeded) {
-		v.logLate(s, err)
+		v.returnLate(s, err)
 		return false
 	}
 	if line := host.Outcomes[outcome].Line; line != "" {
@@ -157,7 +158,7 @@ func (v *invocation) fail(f failure) {
 	}
 	if !s.change(running, settling) {
 		v.tell(f.ctx, false, s)
-		v.logLate(s, f.err)
+		v.returnLate(s, f.err)
 		return
 	}
 	if s.outcome == sqsonce.OutcomeUnavailable {
@@ -226,8 +227,9 @@ func (v *invocation) tell(ctx context.Context, sent bool, s *slot) {
 // contextOf is the context of a record's Start hooks, for lines about it: a handler of the log finds a trace in it.
 func (v *invocation) contextOf(s *slot) context.Context { return s.call.Context(v.ctx) }
 
-// logLate logs the return of a handler that was abandoned.
-func (v *invocation) logLate(s *slot, err error) {
+// returnLate is for the return of a handler that was abandoned: its worker was replaced.
+func (v *invocation) returnLate(s *slot, err error) {
+	s.worker.replaced = true
 	m := &s.message
 	v.abandoned.Add(-1)
 	v.log.WarnContext(v.contextOf(s), "lambda: abandoned handler returned after the response", keyMessage, m.ID, keyGroup, m.Group, keyError, err)

@@ -52,7 +52,7 @@ func (a *adapter) newInvocation(ctx context.Context, records []record) *invocati
 	}
 	v.open.Store(int64(len(v.chains)))
 	v.handlers.limit, v.handlers.run = a.opts.Concurrency, v.runChain
-	v.sends.limit, v.sends.run = a.opts.Concurrency, func(f failure) bool { v.settle(f); return true }
+	v.sends.limit, v.sends.run = a.opts.Concurrency, func(f failure, _ *worker) { v.settle(f) }
 	v.times = newTimes(ctx, a.opts.Margin, v.begun)
 	if v.times.limited() {
 		v.remaining = (v.times.deadline.Sub(v.begun) + time.Second - 1).Truncate(time.Second)
@@ -115,18 +115,16 @@ func filled[T any](items []T) <-chan T {
 
 // runChain runs the records of a chain one after the other, until one does not succeed, the handlers' context ends, too
 // little time remains, or what they need is down. The others stay unstarted, so that no message of a group is deleted before an earlier one.
-// goesOn is false where a handler that was abandoned has returned: its worker was replaced.
-func (v *invocation) runChain(chain []int) (goesOn bool) {
+func (v *invocation) runChain(chain []int, w *worker) {
 	for ; len(chain) > 0; chain = chain[1:] {
 		if v.ctx.Err() != nil || v.down.Load() || !v.mayStart(chain[0]) {
 			break
 		}
-		if !v.handle(chain) {
-			return !v.slots[chain[0]].is(abandoned)
+		if !v.handle(chain, w) {
+			return
 		}
 	}
 	v.endChain()
-	return true
 }
 
 // endChain is called once for each chain, when none of its records runs or will run, or the one that runs is abandoned.

@@ -8,14 +8,16 @@ import (
 // pool runs items on goroutines, at most limit at once, in the order in which they were added.
 type pool[T any] struct {
 	limit int
-	// run reports whether its worker goes on: not after a replace.
-	run func(T) (goesOn bool)
+	run   func(T, *worker)
 
 	mu       sync.Mutex
 	waiting  []T
 	workers  int
 	starting bool // a worker that has not taken an item yet
 }
+
+// worker is a goroutine of a pool. run sets replaced where a replace was for it.
+type worker struct{ replaced bool }
 
 func (p *pool[T]) add(items ...T) {
 	p.mu.Lock()
@@ -50,16 +52,18 @@ func (p *pool[T]) startWorker() {
 	}
 }
 
-// work runs items until none is left. Its goroutine ends when an item calls runtime.Goexit: another one then replaces it.
+// work runs items until none is left, or until its worker is replaced. Its goroutine ends when an item calls runtime.Goexit: then
+// the worker goes on with another goroutine.
 func (p *pool[T]) work() {
+	var w worker
 	returned := false
 	defer func() {
-		if !returned {
+		if !returned && !w.replaced {
 			go p.work()
 		}
 	}()
 	for item, ok := p.next(true); ok; item, ok = p.next(false) {
-		if !p.run(item) {
+		if p.run(item, &w); w.replaced {
 			break
 		}
 	}

@@ -145,7 +145,7 @@ func (v *invocation) runSuspects() {
 	}
 }
 
-func (v *invocation) runSuspect(chain []int) (goesOn bool) {
+func (v *invocation) runSuspect(chain []int, w *worker) {
 	if v.opts.Client != nil {
 		v.deleteSucceeded()
 	}
@@ -153,7 +153,7 @@ func (v *invocation) runSuspect(chain []int) (goesOn bool) {
 	for _, i := range chain {
 		v.slots[i].alone = true
 	}
-	return v.runChain(chain)
+	v.runChain(chain, w)
 }
 
 // deleteSucceeded deletes what has succeeded, so that a crash does not bring it back. The mapping deletes it again.

@@ -119,35 +119,38 @@ func TestSuspectThatHangs(t *testing.T) {
 	}
 }
 
-// A suspect that returns after it was abandoned, while the next one runs, starts no other one next to that.
+// A suspect that ends after it was abandoned, while the next one runs, starts no other one next to that.
 func TestAbandonedSuspectReturns(t *testing.T) {
-	withQueue(t, true, nil, func(x *fixture) {
-		x.redrive(3)
-		begun := time.Now()
-		var running atomic.Int32
-		f := x.wrap(func(ctx context.Context, m *sqsonce.Message) error {
-			if settle.Suspects(ctx) > 0 { // as dedup does
-				return settle.NewSuspect(sqsonce.Unavailable(errTest), begun.Add(time.Duration(m.Body[0])))
+	for _, end := range []sqsonce.Handler{fails(nil), fails(errTest), panics("boom"), exits} {
+		withQueue(t, true, nil, func(x *fixture) {
+			x.redrive(3)
+			begun := time.Now()
+			var running atomic.Int32
+			f := x.wrap(func(ctx context.Context, m *sqsonce.Message) error {
+				if settle.Suspects(ctx) > 0 { // as dedup does
+					return settle.NewSuspect(sqsonce.Unavailable(errTest), begun.Add(time.Duration(m.Body[0])))
+				}
+				if m.Body == "a0" {
+					time.Sleep(35 * time.Second)
+					return end(ctx, m)
+				}
+				if running.Add(1) > 1 {
+					t.Errorf("%s runs next to another suspect", m.Body)
+				}
+				time.Sleep(10 * time.Second)
+				running.Add(-1)
+				return nil
+			})
+			x.send("a0", "b0", "c0")
+			e := x.receive()
+			for i := range e.Records {
+				e.Records[i].Attributes["ApproximateReceiveCount"] = "3"
 			}
-			if m.Body == "a0" {
-				return ignores(35*time.Second)(ctx, m)
+			if r, err := f(timeout(x.T, time.Minute), e); err != nil || len(r.BatchItemFailures) > 0 {
+				t.Errorf("got %v, %v, want all done", r, err)
 			}
-			if running.Add(1) > 1 {
-				t.Errorf("%s runs next to another suspect", m.Body)
-			}
-			time.Sleep(10 * time.Second)
-			running.Add(-1)
-			return nil
 		})
-		x.send("a0", "b0", "c0")
-		e := x.receive()
-		for i := range e.Records {
-			e.Records[i].Attributes["ApproximateReceiveCount"] = "3"
-		}
-		if r, err := f(timeout(x.T, time.Minute), e); err != nil || len(r.BatchItemFailures) > 0 {
-			t.Errorf("got %v, %v, want all done", r, err)
-		}
-	})
+	}
 }
 
 // TestSuspectAtItsLastReceive: a handler that takes all the time does not keep a suspect, or a message behind it, from its last receive.

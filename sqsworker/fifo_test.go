@@ -235,3 +235,25 @@ func TestStuckHeadRunsAgain(t *testing.T) {
 		j.stopEmptyAfter(0)
 	})
 }
+
+// A message whose retention ends stays while the head of its group may start: it only waits for a slot then, or for its next attempt.
+func TestExpiresBehindARunningHandlerOnly(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		begin    func(*loop, *delivery)
+		expected state
+	}{
+		"slot":      {func(*loop, *delivery) {}, following},
+		"attempt":   {func(l *loop, head *delivery) { l.holdParked(head, heldAttempt, time.Minute, nil) }, following},
+		"elsewhere": {func(l *loop, head *delivery) { l.holdParked(head, heldElsewhere, time.Minute, nil) }, rejecting},
+		"runs":      {func(l *loop, head *delivery) { l.handlerBegins(head) }, rejecting},
+	} {
+		l, ds := newGroup(t, 2)
+		l.queue.retention, l.queue.deadLetter, ds[1].m.SentAt = time.Hour, goodURL, l.now().Add(-time.Hour)
+		l.clock = serverClock{date: l.now(), sent: l.now()}
+		c.begin(l, ds[0])
+		if l.expireFollowing(ds); ds[1].state != c.expected {
+			t.Errorf("%s: state %d, want %d", name, ds[1].state, c.expected)
+		}
+	}
+}

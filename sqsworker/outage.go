@@ -15,13 +15,14 @@ import (
 // needs is the worker's knowledge of the dependencies of its messages: the store of the records, or a dependency of the
 // handlers.
 type needs struct {
-	state  needsState
-	since  time.Time     // of the state
-	proven bool          // a message had another outcome than unavailable since Run began
-	last   time.Time     // when a message last had one
-	took   time.Duration // by the longest run that was unavailable, since then
-	err    error         // of the newest unavailable outcome
-	told   bool          // middleware tells when it calls handlers: see settle.Ran
+	state     needsState
+	since     time.Time     // of the state
+	proven    bool          // a message had another outcome than unavailable since Run began
+	last      time.Time     // when a message last had one
+	took      time.Duration // by the longest run that was unavailable, since then
+	err       error         // of the newest unavailable outcome
+	postpones bool          // a message was postponed since the state began
+	told      bool          // middleware tells when it calls handlers: see settle.Ran
 
 	questions []*asked
 	asking    *asked // the one that is under way; nil: none is
@@ -65,7 +66,7 @@ func newNeeds(warm bool) needs {
 }
 
 func (l *loop) setNeeds(s needsState) {
-	l.needs.state, l.needs.since = s, l.now()
+	l.needs.state, l.needs.since, l.needs.postpones = s, l.now(), false
 	switch reason := ""; s {
 	case needsDown:
 		reason = fmt.Sprintf("the store or a dependency of the handlers is down: %v", l.needs.err)
@@ -254,14 +255,17 @@ func (l *loop) tryAnother() {
 	})
 }
 
-// toProbe is how many messages a worker may receive that is not sure of what its messages need; decided is false where it is sure.
+// toProbe is how many messages a worker may receive that is not sure of what its messages need; decided is false where it is sure, and
+// where one receive at a time may be for more: what is postponed does not get as far as to need anything.
 func (l *loop) toProbe() (n int, decided bool) {
 	may := l.polling.active == 0
 	switch l.needs.state {
 	case needsProven:
 		return 0, false
 	case needsUnproven:
-		may = may && !l.awaitsOutcome()
+		if may = may && !l.awaitsOutcome(); may && l.needs.postpones && l.needs.trouble.affected == 0 {
+			return 0, false
+		}
 	case needsDoubted:
 		may = may && int(l.heldAs[heldClaim]) < l.opts.MaxHeld && !l.now().Before(l.needs.probeAt)
 	case needsDown:

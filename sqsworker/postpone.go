@@ -35,6 +35,7 @@ func (l *loop) postponed(d *delivery, r result) {
 		d.turn = turn
 	}
 	l.behind.grouped = d.m.Group != ""
+	l.needs.postpones = l.needs.postpones || !d.began.Before(l.needs.since)
 	l.logUnrun(d)
 	switch left, known := l.timeLeft(d); {
 	case l.stopping.begun && (d.debt || !l.mustEndInStop(d)):

@@ -131,6 +131,30 @@ func TestPostponedLeavesOutageAlone(t *testing.T) {
 	}
 }
 
+// A worker that has handled no message yet and postpones all makes no more calls for them than one that has: it receives ten at a time, until
+// the rule for what stands behind postponed messages holds.
+func TestOnlyPostponedSinceTheStart(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		delayed, received int // of 1,000 messages, before receives follow one another after 2 s
+	}{"delayed": {received: 1000}, "not delayed": {delayed: -1, received: 30}} {
+		runParallel(t, name, setup{maxReceives: 5}, func(x *fixture) {
+			x.slowStart = true
+			x.sendMany(1000)
+			j := x.start(func(context.Context, *sqsonce.Message) error {
+				time.Sleep(time.Millisecond)
+				return sqsonce.Postpone(time.Hour, nil)
+			}, func(o *Options) { o.Delayed = tc.delayed })
+			time.Sleep(time.Minute)
+			// One comes before a message is postponed, and one is for less than ten.
+			if s := j.Stats(); s.Received < int64(tc.received) || s.Receives > int64(tc.received/10+2+30) {
+				x.Errorf("%d receives, want one for ten of the first %d messages, and then one in 2 s; %+v", s.Receives, tc.received, s)
+			}
+			j.stopClean()
+		})
+	}
+}
+
 // A postponed message says nothing about how long handlers run. The worker would receive more than they can start.
 func TestPostponedIsNoPace(t *testing.T) {
 	t.Parallel()

@@ -35,30 +35,50 @@ func (l *loop) giveBackBehind(d *delivery) {
 	}
 }
 
-// expireBehind sends the first message behind a stuck handler whose retention ends to the dead-letter queue, and looks again later.
-func (l *loop) expireBehind(d *delivery) {
-	g := d.group
-	if !d.watchdog.pending() {
-		d.watchdog = l.after(lookAgain, func() { l.giveBackBehind(d) })
-	}
-	i := slices.IndexFunc(g.followers, func(f *delivery) bool {
-		left, known := l.timeLeft(f)
-		return known && left <= 0 && f.m.ID != d.m.ID // the handler may yet succeed for its own message
-	})
-	switch {
-	case i < 0 || g.leaving:
-	case !l.queue.hasDLQ():
-		l.logExpires(g.followers[i])
-	default:
-		f := g.followers[i]
-		g.followers = slices.Delete(g.followers, i, i+1)
-		f.group, f.leaves, g.leaving = nil, g, true
-		if l.finished.has(f.m.ID) { // a copy of it is there already
-			l.delete(f)
-			return
+// expireFollowing is for messages that are extended. Those that wait behind a handler of their group, here or elsewhere, go to the dead-letter
+// queue when their retention ends: by the time an extension finds the head deleted, SQS may have deleted them too.
+func (l *loop) expireFollowing(extended []*delivery) {
+	for _, d := range extended {
+		if d.state != following || d.group == nil || !isBusy(d.group.head) || !l.expires(d) {
+			continue
 		}
-		l.expire(f)
+		if head := d.group.head; l.queue.hasDLQ() {
+			l.expireBehind(head)
+		} else {
+			l.logExpires(d)
+		}
 	}
+}
+
+// expires says that a message behind others waits in the last part of its retention. It is none whose handler runs: that may yet succeed.
+func (l *loop) expires(d *delivery) bool {
+	left, known := l.timeLeft(d)
+	return known && left <= 0 && d.m.ID != d.group.head.m.ID
+}
+
+// isBusy says that a handler runs for the head of a group, here or elsewhere. Else it may start, and those behind it too.
+func isBusy(head *delivery) bool {
+	return head != nil && (head.state == running || head.state == held && head.heldFor == heldElsewhere)
+}
+
+// expireBehind sends the first message whose retention ends behind such a head to the dead-letter queue.
+func (l *loop) expireBehind(head *delivery) {
+	g := head.group
+	if g.leaving || !isBusy(head) || !l.queue.hasDLQ() {
+		return
+	}
+	i := slices.IndexFunc(g.followers, l.expires)
+	if i < 0 {
+		return
+	}
+	f := g.followers[i]
+	g.followers = slices.Delete(g.followers, i, i+1)
+	f.group, f.leaves, g.leaving = nil, g, true
+	if l.finished.has(f.m.ID) { // a copy of it is there already
+		l.delete(f)
+		return
+	}
+	l.expire(f)
 }
 
 // left is for a message that has left its group, or stays. The messages behind it have waited for that.
@@ -67,6 +87,7 @@ func (l *loop) left(d *delivery) {
 	d.leaves, g.leaving, g.stopped = nil, false, false
 	if g.head != nil {
 		l.giveBackBehind(g.head)
+		l.expireBehind(g.head)
 	}
 	l.advance(g)
 }

@@ -133,6 +133,58 @@ func TestRetentionBehindAStuckHead(t *testing.T) {
 	})
 }
 
+// So do those behind a handler that still runs, here or elsewhere, and a later message of the group starts after both.
+func TestRetentionBehindARunningHead(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		takes     time.Duration
+		elsewhere bool
+		noDLQ     bool
+		ran       string
+	}{
+		"it returns in the last minute": {takes: 595 * time.Second, ran: "g:a g:c"},
+		"its own retention ends":        {takes: 12 * time.Minute, ran: "g:c"},
+		"it runs elsewhere":             {elsewhere: true, ran: "g:c"},
+		"no dead-letter queue":          {takes: 12 * time.Minute, noDLQ: true, ran: "g:c"},
+	} {
+		s := setup{fifo: true, maxReceives: 5}
+		if tc.noDLQ {
+			s.maxReceives = 0
+		}
+		runParallel(t, name, s, func(x *fixture) {
+			x.setAttribute("MessageRetentionPeriod", "600")
+			behind := []string{"g:1", "g:2", "g:3"}
+			x.send(append([]string{"g:a"}, behind...)...)
+			var ran runs
+			j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+				if m.Body == "g:a" && tc.elsewhere {
+					return sqsonce.RetryAfter(time.Hour, sqsonce.ErrInProgress)
+				}
+				if m.Body == "g:a" {
+					until(ctx, tc.takes)
+				}
+				if ctx.Err() == nil {
+					ran.begin(m.Body)()
+				}
+				return context.Cause(ctx)
+			})
+			time.Sleep(5 * time.Minute)
+			x.send("g:c")
+			j.stopEmptyAfter(8 * time.Minute)
+			var dead []string
+			for _, m := range x.dead() {
+				if dead = append(dead, m.Body); !strings.Contains(m.Attributes[sqsonce.AttrRejectReason], "retention ends") {
+					x.Errorf("%s has the reason %q", m.Body, m.Attributes[sqsonce.AttrRejectReason])
+				}
+			}
+			lines := x.log.count("SQS deletes the message soon")
+			if tc.noDLQ && (lines != 3 || len(dead) > 0) || !tc.noDLQ && !slices.Equal(dead, behind) || strings.Join(ran.list(), " ") != tc.ran {
+				x.Errorf("dead-lettered %v, %d lines, ran %v; want %s\n%s", dead, lines, ran.list(), tc.ran, x.log)
+			}
+		})
+	}
+}
+
 // At their last receive such messages wait here. They go to the dead-letter queue in order, each before its retention ends. The copy of
 // the handler's own message is not among them, because the handler may yet succeed.
 func TestRetentionAtLastReceiveBehindAStuckHead(t *testing.T) {

@@ -107,9 +107,10 @@ func (l *loop) proves() time.Duration {
 }
 
 // judgeAccused sends a suspect that is accused to the dead-letter queue, if its next crash would cost messages behind heads their last
-// receive but one, and reports whether it did. Messages of all groups count: those behind a head run after all suspects.
+// receive but one, and reports whether it did. Messages of all groups count: those behind a head run after all suspects. A guessed policy
+// says nothing about what a crash costs.
 func (l *loop) judgeAccused(d *delivery) bool {
-	if !d.accused || !l.queue.hasDLQ() || l.stopping.cancelled {
+	if !d.accused || !l.queue.hasDLQ() || l.queue.guessed || l.stopping.cancelled {
 		return false
 	}
 	behind := 0

@@ -286,14 +286,14 @@ func TestAccusedBesideAGroup(t *testing.T) {
 }
 
 // A head that has crashed a process alone leaves its group, unrun, when another crash could be the last for those behind it. One that SQS
-// has moved here was not received here as often as its count says.
+// has moved here was not received here as often as its count says. Where the policy can't be read nobody knows which crash is the last.
 func TestLoneSuspectAtTheHead(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		most, received int
-		moved          bool
+		moved, denied  bool
 		ran            int
-	}{{5, 4, false, 1}, {5, 3, false, 2}, {3, 4, true, 2}, {2, 1, false, 2}} {
+	}{{5, 4, false, false, 1}, {5, 3, false, false, 2}, {3, 4, true, false, 2}, {2, 1, false, false, 2}, {10, 3, false, true, 2}} {
 		bubble(t, setup{fifo: true, maxReceives: c.most}, func(x *fixture) {
 			x.send("g:1", "g:2")
 			for range c.received - 1 {
@@ -306,6 +306,9 @@ func TestLoneSuspectAtTheHead(t *testing.T) {
 				x.url, x.dlq = x.dlq, last
 				x.setPolicy(policy("last.fifo", c.most))
 			}
+			if c.denied {
+				x.srv.Set(fault.Plan{Rules: []fault.Rule{{Op: opAttributes, Prob: 1, Do: fault.Error, Code: "AccessDenied"}}})
+			}
 			var ran atomic.Int32
 			j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
 				if m.Body == "g:1" && settle.Suspects(ctx) > 0 { // as dedup does
@@ -313,7 +316,7 @@ func TestLoneSuspectAtTheHead(t *testing.T) {
 				}
 				ran.Add(1)
 				return nil
-			})
+			}, func(o *Options) { o.DeadLetterQueue = x.dlq })
 			time.Sleep(time.Minute)
 			j.stopClean()
 			if dead := len(x.srv.Messages(x.dlq)); int(ran.Load()) != c.ran || dead != 2-c.ran {

@@ -125,6 +125,7 @@ func (l *loop) extendDue() {
 		l.loseLease(d, "visibility timeout passed", nil)
 	}
 	l.extendAll(due, now)
+	l.expireFollowing(due)
 	if until := l.extensions.until; until.After(now) && until.Before(next) {
 		next = until
 	}
