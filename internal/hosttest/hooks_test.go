@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/lambda"
