@@ -328,6 +328,22 @@ func TestStopInAnOutage(t *testing.T) {
 	}
 }
 
+// A stop gives back what is aside. Nobody has found out that it can be handled again.
+func TestStopEndsNoTrouble(t *testing.T) {
+	t.Parallel()
+	bothKinds(t, setup{maxReceives: 5}, func(x *fixture) {
+		x.send("own")
+		j := x.start(func(context.Context, *sqsonce.Message) error {
+			return sqsonce.UnavailableUntil(errRefused, func(context.Context) error { return nil })
+		})
+		time.Sleep(45 * time.Second)
+		j.stopClean()
+		if began, ended := x.log.count("unavailable: messages are held"), x.log.count("available again"); began != 1 || ended != 0 {
+			x.Errorf("%d lines of the beginning, %d of the end, want one and none", began, ended)
+		}
+	})
+}
+
 // Beyond MaxHeld a message that is aside is given back, hidden for longer with each receive, and never at its last two receives. Twice
 // MaxHeld ends the receives.
 func TestAsideBeyondMaxHeld(t *testing.T) {
