@@ -89,6 +89,13 @@ func whyLost(refusal error) string {
 	return "record taken over by another owner, or deleted"
 }
 
+// notLost is the error of a handler that returned a lost lease, while its context was not cancelled for one and the store took the release
+// of its record: the lease is another one, such as that of a Do in the handler. The host still has the message, which has failed. With the error of the handler it would leave the
+// message alone, and a worker those behind it in a FIFO group too.
+func notLost(handlerErr error) error {
+	return fmt.Errorf("handler returned the lost lease of another record: %v", handlerErr)
+}
+
 // lostError is the error of a delivery whose owner the store refused. It matches ErrLeaseLost and nothing else.
 func (o *Once) lostError(key string, refusal error) error {
 	return fmt.Errorf("%w: %s %s", sqsonce.ErrLeaseLost, whyLost(refusal), o.record(key))

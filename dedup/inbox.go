@@ -47,7 +47,7 @@ func (o *Once) guard(f func(ctx context.Context, m *sqsonce.Message, l Lease) (c
 		}
 		t.run = func(ctx context.Context, l Lease) ending {
 			completed, err := f(ctx, m, l)
-			return ending{completed: completed, err: o.questioned(ctx, err)}
+			return ending{completed: completed, commits: true, err: o.questioned(ctx, err)}
 		}
 		return o.do(ctx, t)
 	}

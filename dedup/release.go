@@ -15,7 +15,8 @@ import (
 //
 // The record of a rejected message is released when the host has settled the message: another delivery must not start
 // while the message is only on its way to the dead-letter queue. A postponed message has not failed: its record gets no error.
-func (o *Once) fail(ctx context.Context, rl *recordLease, handlerErr error) error {
+func (o *Once) fail(ctx context.Context, rl *recordLease, e ending) error {
+	handlerErr := e.err
 	if sqsonce.OutcomeOf(handlerErr).Reject {
 		if err := o.proveForReject(ctx, rl); err != nil {
 			return handlerReturned(err, handlerErr)
@@ -34,6 +35,8 @@ func (o *Once) fail(ctx context.Context, rl *recordLease, handlerErr error) erro
 	case errors.Is(err, sqsonce.ErrLeaseLost):
 		rl.lose(err)
 		return handlerReturned(rl.lostError(), handlerErr)
+	case err == nil && !e.commits && errors.Is(handlerErr, sqsonce.ErrLeaseLost) && !errors.Is(context.Cause(rl.ctx), sqsonce.ErrLeaseLost):
+		return notLost(handlerErr)
 	case err == nil || rl.left() > 0:
 		return handlerErr
 	}

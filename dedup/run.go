@@ -14,6 +14,7 @@ import (
 type ending struct {
 	data      []byte // that a later Do replays
 	completed bool   // by the handler's own transaction
+	commits   bool   // err may be that of its commit
 	err       error
 }
 
@@ -109,7 +110,7 @@ func (o *Once) finish(ctx context.Context, rl *recordLease, e ending) error {
 	case lost != nil:
 		return handlerReturned(lost, e.err)
 	}
-	return o.fail(ctx, rl, e.err)
+	return o.fail(ctx, rl, e)
 }
 
 // result is all that the record is completed with after a handler that returned err. An inbox gets it by handlerResult.

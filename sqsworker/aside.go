@@ -43,7 +43,7 @@ func (l *loop) unavailable(d *delivery, r result) {
 			l.needs.trouble.crowded = l.now()
 		}
 	}
-	l.needs.err = r.err
+	d.unavailableLast, l.needs.err = l.now(), r.err
 	l.countTrouble()
 	took := elapsed(l.now(), d.began)
 	l.needs.took, d.took = max(l.needs.took, took), max(d.took, took)

@@ -44,6 +44,7 @@ type delivery struct {
 	// While it is unavailable:
 	unavailable      int           // outcomes in a row; only unavailable and forgetUnavailable change it
 	unavailableSince time.Time     // of the first of them
+	unavailableLast  time.Time     // of the last one
 	took             time.Duration // by the longest of its runs that was unavailable
 	refuted          bool          // its claim: others could be handled
 

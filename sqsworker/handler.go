@@ -175,7 +175,7 @@ func (l *loop) handlerReturned(e handlerReturned) {
 	case host.Outcomes[k].Done:
 		l.delete(d)
 	case k == sqsonce.OutcomeLeaseLost:
-		l.loseLease(d, "another delivery has taken the event over", r.err)
+		l.loseLease(d, "the error of the handler or its middleware", r.err)
 	case k == sqsonce.OutcomeInProgress:
 		l.inProgress(d, r)
 	case k == sqsonce.OutcomeRejected:

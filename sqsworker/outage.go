@@ -278,13 +278,11 @@ func (l *loop) toProbe() (n int, decided bool) {
 }
 
 // awaitsOutcome says that a message waits for its first outcome since the state began, with a slot or for one. A handler that has run
-// since before that says nothing, and may run for hours.
+// since before that says nothing, and may run for hours. What was unavailable since then is aside or a claim, and may run all the time.
 func (l *loop) awaitsOutcome() bool {
-	if l.counts[ready] > 0 {
-		return true
-	}
 	for _, d := range l.deliveries {
-		if d.state == running && !d.began.Before(l.needs.since) {
+		again := d.unavailable > 0 && !d.unavailableLast.Before(l.needs.since)
+		if !again && (d.state == ready || d.state == running && !d.began.Before(l.needs.since)) {
 			return true
 		}
 	}

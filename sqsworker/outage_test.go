@@ -107,16 +107,20 @@ func TestOutage(t *testing.T) {
 // handled all the same, also by a worker that finds the first ones first.
 func TestOwnOutage(t *testing.T) {
 	t.Parallel()
+	const quick, slow = 200 * time.Millisecond, 2 * time.Second // slow: as long as the calls of dynamostore that DynamoDB throttles
 	for _, c := range []struct {
 		own, receives int
-		bound         time.Duration
-	}{{1, 5, 5 * time.Second}, {3, 5, 5 * time.Second}, {40, 5, 40 * time.Second}, {40, 3, 40 * time.Second}} {
+		takes, bound  time.Duration // an attempt that is unavailable
+	}{
+		{1, 5, quick, 5 * time.Second}, {3, 5, quick, 5 * time.Second}, {40, 5, quick, 40 * time.Second}, {40, 3, quick, 40 * time.Second},
+		{3, 5, slow, 3*slow + 5*time.Second}, {40, 5, slow, 40*slow + 40*time.Second}, {40, 3, slow, 40*slow + 40*time.Second},
+	} {
 		for _, asks := range []bool{false, true} {
 			for _, fifo := range []bool{false, true} {
 				for _, slowStart := range []bool{false, true} {
-					runParallel(t, fmt.Sprintf("%d of %d/asks=%t/fifo=%t/slow start=%t", c.own, c.receives, asks, fifo, slowStart), setup{fifo: fifo, maxReceives: c.receives}, func(x *fixture) {
+					runParallel(t, fmt.Sprintf("%d of %d/takes=%s/asks=%t/fifo=%t/slow start=%t", c.own, c.receives, c.takes, asks, fifo, slowStart), setup{fifo: fifo, maxReceives: c.receives}, func(x *fixture) {
 						x.slowStart = slowStart
-						x.ownOutage(c.own, asks, c.bound)
+						x.ownOutage(c.own, asks, c.takes, c.bound)
 					})
 				}
 			}
@@ -124,7 +128,7 @@ func TestOwnOutage(t *testing.T) {
 	}
 }
 
-func (x *fixture) ownOutage(own int, asks bool, bound time.Duration) {
+func (x *fixture) ownOutage(own int, asks bool, takes, bound time.Duration) {
 	for n := range own {
 		x.send(fmt.Sprintf("own%d:0", n))
 	}
@@ -133,10 +137,15 @@ func (x *fixture) ownOutage(own int, asks bool, bound time.Duration) {
 	var worst time.Duration
 	done, sent := 0, map[string]time.Time{}
 	j := x.start(func(_ context.Context, m *sqsonce.Message) error {
-		time.Sleep(200 * time.Millisecond)
+		healthy := !strings.HasPrefix(m.Body, "own")
+		if healthy {
+			time.Sleep(200 * time.Millisecond)
+		} else {
+			time.Sleep(takes)
+		}
 		mu.Lock()
 		defer mu.Unlock()
-		at, healthy := sent[m.Body]
+		at := sent[m.Body]
 		if !healthy && asks {
 			return sqsonce.UnavailableUntil(errRefused, works)
 		} else if !healthy {
@@ -317,6 +326,22 @@ func TestStopInAnOutage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A stop gives back what is aside. Nobody has found out that it can be handled again.
+func TestStopEndsNoTrouble(t *testing.T) {
+	t.Parallel()
+	bothKinds(t, setup{maxReceives: 5}, func(x *fixture) {
+		x.send("own")
+		j := x.start(func(context.Context, *sqsonce.Message) error {
+			return sqsonce.UnavailableUntil(errRefused, func(context.Context) error { return nil })
+		})
+		time.Sleep(45 * time.Second)
+		j.stopClean()
+		if began, ended := x.log.count("unavailable: messages are held"), x.log.count("available again"); began != 1 || ended != 0 {
+			x.Errorf("%d lines of the beginning, %d of the end, want one and none", began, ended)
+		}
+	})
 }
 
 // Beyond MaxHeld a message that is aside is given back, hidden for longer with each receive, and never at its last two receives. Twice

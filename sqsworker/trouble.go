@@ -30,7 +30,7 @@ func (l *loop) countTrouble() {
 	}
 }
 
-// noteTrouble logs one line a minute while messages are unavailable, and one when none is any more.
+// noteTrouble logs one line a minute while messages are unavailable, and one when none is any more, but not in a stop.
 func (l *loop) noteTrouble() {
 	t := &l.needs.trouble
 	now := l.now()
@@ -38,7 +38,9 @@ func (l *loop) noteTrouble() {
 	switch {
 	case over && t.noted:
 		t.noted, t.outcomes = false, 0
-		l.log.Info("sqsworker: available again")
+		if !l.stopping.begun { // the stop gives back what is unavailable still
+			l.log.Info("sqsworker: available again")
+		}
 		return
 	case over && t.outcomes == 0:
 		return

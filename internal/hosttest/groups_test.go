@@ -2,6 +2,7 @@ package hosttest
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -51,6 +52,8 @@ var (
 	oneRun = endState{Status: done, Attempts: 1, Runs: 1}
 	waited = endState{Status: done, Attempts: 2, Runs: 1} // run in the second receive
 	notRun = endState{Status: none, Dead: byPolicy}       // in the dead-letter queue without a run
+
+	errElsewhere = fmt.Errorf("ledger: %w", sqsonce.ErrLeaseLost)
 )
 
 // groupScenarios have messages of one FIFO group.
@@ -69,6 +72,24 @@ var groupScenarios = []scenario{
 		differ: []difference{{
 			hosts: []string{function, bareFunction}, because: notTried,
 			want: endStates{"a2": {Status: done, Error: panicText, Attempts: 2, Runs: 2}, "a3": waited},
+		}},
+	},
+	{
+		// Such as of a dedup.Do in the handler. Its own record and message are this delivery's all the while.
+		name: "one of a group always returns the lost lease of another event", kinds: []kind{fifo}, send: named("a1", "a2", "b1", "a3"), script: only("a2", fail(errElsewhere)),
+		want: all(oneRun, "a1", "b1").and(endStates{
+			"a2": {Status: released, Error: errElsewhere.Error(), Attempts: 1, Dead: "handler returned the lost lease of another record: " + errElsewhere.Error(), Runs: 5},
+			"a3": {Status: done, Attempts: 1, Runs: 1},
+		}),
+		differ: []difference{{
+			hosts: []string{bareFunction}, because: delivered,
+			want: all(notRun, "a3").and(endStates{"a2": {Status: released, Error: errElsewhere.Error(), Attempts: 5, Dead: byPolicy, Runs: 5}}),
+		}, {
+			hosts: []string{function}, because: "a function does not run a message again in one receive, and the one behind it keeps a receive of its own",
+			want: endStates{
+				"a2": {Status: released, Error: errElsewhere.Error(), Attempts: 4, Dead: "handler returned the lost lease of another record: " + errElsewhere.Error(), Runs: 4},
+				"a3": {Status: done, Attempts: 4, Runs: 1},
+			},
 		}},
 	},
 	{
