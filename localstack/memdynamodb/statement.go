@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
+	"github.com/sqsonce/sqsonce/localstack/internal/jsonscan"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/expr"
 )
@@ -32,6 +33,12 @@ func (p *parameters) UnmarshalJSON(data []byte) error {
 		return p.err // not even a list: the request is wrong
 	}
 	return nil
+}
+
+// ScanJSON is UnmarshalJSON for values without errors in a longer text.
+func (p *parameters) ScanJSON(s *jsonscan.Scanner) (err error) {
+	p.values, err = attr.ScanList(s)
+	return err
 }
 
 type executeStatementInput struct {
