@@ -117,10 +117,11 @@ func (s *Server) batchExecuteStatement(c *call, in *batchStatementInput) (any, e
 		return nil, err
 	}
 	out := batchStatementOutput{Responses: make([]statementResponse, n)}
-	statements := make([]*statement, n) // nil: the statement has failed
+	all, statements := make([]statement, n), make([]*statement, n) // nil: the statement has failed
 	var names []string
 	for i := range in.Statements {
-		st := &statement{inBatch: true}
+		st := &all[i]
+		st.inBatch = true
 		if err := st.parse(&in.Statements[i]); err != nil {
 			out.Responses[i].Error = newStatementError(err)
 			continue

@@ -61,7 +61,7 @@ func ScanList(s *jsonscan.Scanner) (List, error) {
 	if s.Word("null") {
 		return nil, nil
 	}
-	return decoder{s}.list(0)
+	return decoder{s}.list(make(List, 0, 8), 0) // does not stay in a table: room for the parameters of most statements
 }
 
 func scanMap(s *jsonscan.Scanner) (Map, error) {
@@ -137,15 +137,14 @@ func (d decoder) typed(kind string, depth int) (Value, error) {
 	case "BS":
 		return set(d, "binary", d.bytes, func(b []string) Value { return BinarySet(b) })
 	case "L":
-		return d.list(depth + 1)
+		return d.list(List{}, depth+1)
 	case "M":
 		return d.fields(depth + 1)
 	}
 	return nil, ErrNoType
 }
 
-func (d decoder) list(depth int) (List, error) {
-	l := List{}
+func (d decoder) list(l List, depth int) (List, error) {
 	err := d.Array(func() error {
 		v, err := d.value(depth)
 		l = append(l, v)
