@@ -28,18 +28,14 @@ type parameters struct {
 }
 
 func (p *parameters) UnmarshalJSON(data []byte) error {
-	p.values, p.err = attr.DecodeList(data)
+	p.err = jsonscan.Unmarshal(data, p)
 	if data[0] != '[' {
 		return p.err // not even a list: the request is wrong
 	}
 	return nil
 }
 
-// ScanJSON is UnmarshalJSON for values without errors in a longer text.
-func (p *parameters) ScanJSON(s *jsonscan.Scanner) (err error) {
-	p.values, err = attr.ScanList(s)
-	return err
-}
+func (p *parameters) ScanJSON(s *jsonscan.Scanner) error { return p.values.ScanJSON(s) }
 
 type executeStatementInput struct {
 	statementInput

@@ -21,18 +21,21 @@ func (m *Members) Decode(text []byte, in any) (known bool, err error) {
 	return false, Decode(text, in)
 }
 
-// scans is a type that decodes itself from a part of a text.
-type scans interface {
-	ScanJSON(*jsonscan.Scanner) error
-}
-
-var errOther = errors.New("left to encoding/json")
+var (
+	stringType = reflect.TypeFor[string]()
+	errOther   = errors.New("left to encoding/json")
+)
 
 // read does the same as encoding/json, or fails.
 func (m *Members) read(s *jsonscan.Scanner, v reflect.Value) error {
+	if v.Type() == stringType {
+		text, err := s.Text()
+		v.SetString(text)
+		return err
+	}
 	in := v.Addr().Interface()
 	switch own := in.(type) {
-	case scans:
+	case jsonscan.Unmarshaler:
 		return own.ScanJSON(s)
 	case json.Unmarshaler, encoding.TextUnmarshaler:
 		return json.Unmarshal(s.Scalar(), in)
@@ -41,10 +44,6 @@ func (m *Members) read(s *jsonscan.Scanner, v reflect.Value) error {
 		return nil
 	}
 	switch v.Kind() {
-	case reflect.String:
-		text, err := s.Text()
-		v.SetString(text)
-		return err
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		return m.read(s, v.Elem())
@@ -60,7 +59,7 @@ func (m *Members) read(s *jsonscan.Scanner, v reflect.Value) error {
 			return m.each().read(s, v.Index(n))
 		})
 	case reflect.Map:
-		if v.Type().Key() != reflect.TypeFor[string]() {
+		if v.Type().Key() != stringType {
 			return errOther
 		}
 		v.Set(reflect.MakeMap(v.Type()))

@@ -20,10 +20,24 @@ type Scanner struct {
 	pos  int
 
 	quoted, text []byte // the last string with escapes, and its text: the statements of a batch are often all the same
+
+	texts [16]string // that were read: equal ones share their memory, also in a table
 }
 
 // New returns a scanner at the start of a text.
 func New(data []byte) *Scanner { return &Scanner{data: data} }
+
+// Unmarshaler decodes itself from a part of a text.
+type Unmarshaler interface{ ScanJSON(*Scanner) error }
+
+// Unmarshal decodes a value from a whole text.
+func Unmarshal(data []byte, into Unmarshaler) error {
+	s := New(data)
+	if err := into.ScanJSON(s); err != nil {
+		return err
+	}
+	return s.End()
+}
 
 // Object reads an object. It calls member with each name, and member reads the value. The name is only valid until then.
 func (s *Scanner) Object(member func(name []byte) error) error {
@@ -68,7 +82,14 @@ func (s *Scanner) sequence(open, end byte, what, part string, element func() err
 // Text reads a string.
 func (s *Scanner) Text() (string, error) {
 	text, err := s.str()
-	return string(text), err
+	if len(text) == 0 {
+		return "", err
+	}
+	kept := &s.texts[(len(text)+int(text[len(text)-1]))%len(s.texts)]
+	if *kept != string(text) {
+		*kept = string(text)
+	}
+	return *kept, nil
 }
 
 func (s *Scanner) str() (text []byte, err error) {

@@ -33,55 +33,34 @@ var (
 
 // Decode reads one attribute value, such as {"S":"a"}. The error is a [SyntaxError] or an [InvalidError].
 func Decode(data []byte) (Value, error) {
-	return decode(data, func(s *jsonscan.Scanner) (Value, error) { return decoder{s}.value(0) })
-}
-
-// DecodeList reads a list of attribute values, such as [{"S":"a"},{"N":"1"}]. A null is an empty list. Errors are those
-// of [Decode].
-func DecodeList(data []byte) (List, error) { return decode(data, ScanList) }
-
-// DecodeMap reads a map of attribute values, such as the item {"id":{"S":"a"}}. A null is a nil map. Errors are those of
-// [Decode].
-func DecodeMap(data []byte) (Map, error) { return decode(data, scanMap) }
-
-func decode[V any](data []byte, read func(*jsonscan.Scanner) (V, error)) (V, error) {
-	s := jsonscan.New(data)
-	v, err := read(s)
-	if err == nil {
-		err = s.End()
-	}
+	d := decoder{jsonscan.New(data)}
+	v, err := d.value(0)
 	if err != nil {
-		return *new(V), err
+		return nil, err
 	}
-	return v, nil
+	return v, d.End()
 }
 
-// ScanList is [DecodeList] for a list in a longer text.
-func ScanList(s *jsonscan.Scanner) (List, error) {
-	if s.Word("null") {
-		return nil, nil
+// ScanJSON reads a list of attribute values, such as [{"S":"a"},{"N":"1"}]. A null is a nil list. Errors are those of [Decode].
+func (l *List) ScanJSON(s *jsonscan.Scanner) (err error) {
+	*l = nil
+	if !s.Word("null") {
+		*l, err = decoder{s}.list(make(List, 0, 8), 0) // the parameters of a statement, which do not stay in a table
 	}
-	return decoder{s}.list(make(List, 0, 8), 0) // does not stay in a table: room for the parameters of most statements
-}
-
-func scanMap(s *jsonscan.Scanner) (Map, error) {
-	if s.Word("null") {
-		return nil, nil
-	}
-	return decoder{s}.fields(0)
-}
-
-// UnmarshalJSON reads a map that is a member of a request.
-func (m *Map) UnmarshalJSON(data []byte) (err error) {
-	*m, err = DecodeMap(data)
 	return err
 }
 
-// ScanJSON is UnmarshalJSON for a map in a longer text.
+// ScanJSON reads a map of attribute values, such as the item {"id":{"S":"a"}}. A null is a nil map. Errors are those of [Decode].
 func (m *Map) ScanJSON(s *jsonscan.Scanner) (err error) {
-	*m, err = scanMap(s)
+	*m = nil
+	if !s.Word("null") {
+		*m, err = decoder{s}.fields(0)
+	}
 	return err
 }
+
+// UnmarshalJSON is ScanJSON for a whole text.
+func (m *Map) UnmarshalJSON(data []byte) error { return jsonscan.Unmarshal(data, m) }
 
 // decoder reads attribute values in one pass over the text. With encoding/json each value would be a map with one
 // member, and its text would be read again for each level of lists and maps around it.

@@ -97,7 +97,8 @@ func FuzzDecode(f *testing.F) {
 func TestItemSize(t *testing.T) {
 	t.Parallel()
 	// Names and values in UTF-8 bytes; 3 bytes for a list or map and 1 for each of its elements.
-	m := must.Get(DecodeMap([]byte(`{"id":{"S":"é1"},"n":{"N":"12"},"ok":{"BOOL":true},"l":{"L":[{"S":"ab"},{"NULL":true}]},"m":{"M":{"k":{"S":"v"}}}}`)))(t)
+	var m Map
+	must.Do(t, m.UnmarshalJSON([]byte(`{"id":{"S":"é1"},"n":{"N":"12"},"ok":{"BOOL":true},"l":{"L":[{"S":"ab"},{"NULL":true}]},"m":{"M":{"k":{"S":"v"}}}}`)))
 	want := (2 + 3) + (1 + 2) + (2 + 1) + (1 + 3 + 1 + 2 + 1 + 1) + (1 + 3 + 1 + 1 + 1)
 	if got := m.Size(); got != want {
 		t.Errorf("size %d, want %d", got, want)
