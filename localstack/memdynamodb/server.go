@@ -181,7 +181,7 @@ func operation[In any](f func(*call, *In) (any, error)) awsjson.Operation {
 func decoder[In any]() func(body []byte, in *In) error {
 	members := awsjson.MembersOf[In]()
 	return func(body []byte, in *In) error {
-		if err := awsjson.Decode(body, in); err != nil {
+		if known, err := members.Decode(body, in); known || err != nil {
 			return err
 		}
 		if unknown := members.Unknown(body); unknown != "" {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sqsonce/sqsonce/localstack/internal/awsjson"
+	"github.com/sqsonce/sqsonce/localstack/internal/jsonscan"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/attr"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb/internal/expr"
 )
@@ -27,12 +28,14 @@ type parameters struct {
 }
 
 func (p *parameters) UnmarshalJSON(data []byte) error {
-	p.values, p.err = attr.DecodeList(data)
+	p.err = jsonscan.Unmarshal(data, p)
 	if data[0] != '[' {
 		return p.err // not even a list: the request is wrong
 	}
 	return nil
 }
+
+func (p *parameters) ScanJSON(s *jsonscan.Scanner) error { return p.values.ScanJSON(s) }
 
 type executeStatementInput struct {
 	statementInput
@@ -110,10 +113,11 @@ func (s *Server) batchExecuteStatement(c *call, in *batchStatementInput) (any, e
 		return nil, err
 	}
 	out := batchStatementOutput{Responses: make([]statementResponse, n)}
-	statements := make([]*statement, n) // nil: the statement has failed
+	all, statements := make([]statement, n), make([]*statement, n) // nil: the statement has failed
 	var names []string
 	for i := range in.Statements {
-		st := &statement{inBatch: true}
+		st := &all[i]
+		st.inBatch = true
 		if err := st.parse(&in.Statements[i]); err != nil {
 			out.Responses[i].Error = newStatementError(err)
 			continue

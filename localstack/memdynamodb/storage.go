@@ -171,6 +171,9 @@ const (
 )
 
 func checkEmpty(name string, v attr.Value) error {
+	if attr.Size(v) > 0 {
+		return nil // without arguments on the heap
+	}
 	return checkEmptyAs(emptyValue+" Key: %s", v, name)
 }
 

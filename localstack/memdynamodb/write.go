@@ -315,7 +315,8 @@ func (c *change) returned(values string) *attr.Map {
 	if len(m) == 0 {
 		return nil
 	}
-	return &m
+	some := m // m itself would be on the heap where there is nothing to return too
+	return &some
 }
 
 // updated is the part of the item that the paths of the update lead to.

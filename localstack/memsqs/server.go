@@ -170,11 +170,14 @@ func operation[I, O any](f func(c *call, in *I) (*O, error)) awsjson.Operation {
 		c := &call{ctx: ctx, rule: rule, trace: r.Trace, host: r.Host, entries: 1}
 		in := new(I)
 		if len(bytes.TrimSpace(r.Body)) > 0 {
-			if err := awsjson.Decode(r.Body, in); err != nil {
+			known, err := members.Decode(r.Body, in)
+			if err != nil {
 				return nil, awsjson.Cost{Entries: 1}, err
 			}
-			if path := members.OtherCase(r.Body); path != "" {
-				return nil, awsjson.Cost{Entries: 1}, newError("SerializationException", "memsqs does not know the member "+path+": it is known in another case")
+			if !known {
+				if path := members.OtherCase(r.Body); path != "" {
+					return nil, awsjson.Cost{Entries: 1}, newError("SerializationException", "memsqs does not know the member "+path+": it is known in another case")
+				}
 			}
 		}
 		out, err := f(c, in)

@@ -99,15 +99,23 @@ func read(r *http.Request) (request, error) {
 	}
 	if r.Header.Get("Content-Encoding") != "gzip" {
 		var err error
-		out.body, err = io.ReadAll(io.LimitReader(r.Body, maxRequest+1))
+		out.body, err = readBody(r.Body, r.ContentLength)
 		return out, err
 	}
 	packed, err := gzip.NewReader(r.Body)
 	if err == nil {
-		out.body, err = io.ReadAll(io.LimitReader(packed, maxRequest+1))
+		out.body, err = readBody(packed, r.ContentLength)
 	}
 	out.unreadable = err
 	return out, nil
+}
+
+// readBody reads at most maxRequest + 1 bytes. It has room for the length that the client gives, if that is likely.
+func readBody(r io.Reader, length int64) ([]byte, error) {
+	var b bytes.Buffer
+	b.Grow(int(min(max(length, 0), 1<<20)) + bytes.MinRead)
+	_, err := b.ReadFrom(io.LimitReader(r, maxRequest+1))
+	return b.Bytes(), err
 }
 
 func (s *Server) serve(r request) response {

@@ -2,20 +2,18 @@ package attr
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 	"unique"
+
+	"github.com/sqsonce/sqsonce/localstack/internal/jsonscan"
 )
 
 // SyntaxError is JSON that does not have the form of an attribute value. All other faults of a value are an
 // [InvalidError].
-type SyntaxError struct{ Message string }
-
-func (e *SyntaxError) Error() string { return e.Message }
+type SyntaxError = jsonscan.SyntaxError
 
 // InvalidError is an attribute value that DynamoDB refuses. The message is DynamoDB's.
 type InvalidError struct{ Message string }
@@ -35,66 +33,50 @@ var (
 
 // Decode reads one attribute value, such as {"S":"a"}. The error is a [SyntaxError] or an [InvalidError].
 func Decode(data []byte) (Value, error) {
-	d := decoder{data: data}
+	d := decoder{jsonscan.New(data)}
 	v, err := d.value(0)
 	if err != nil {
 		return nil, err
 	}
-	return v, d.end()
+	return v, d.End()
 }
 
-// DecodeList reads a list of attribute values, such as [{"S":"a"},{"N":"1"}]. A null is an empty list. Errors are those
-// of [Decode].
-func DecodeList(data []byte) (List, error) {
-	d := decoder{data: data}
-	if d.word("null") {
-		return nil, d.end()
+// ScanJSON reads a list of attribute values, such as [{"S":"a"},{"N":"1"}]. A null is a nil list. Errors are those of [Decode].
+func (l *List) ScanJSON(s *jsonscan.Scanner) (err error) {
+	*l = nil
+	if !s.Word("null") {
+		*l, err = decoder{s}.list(make(List, 0, 8), 0) // the parameters of a statement, which do not stay in a table
 	}
-	l, err := d.list(0)
-	if err != nil {
-		return nil, err
-	}
-	return l, d.end()
-}
-
-// DecodeMap reads a map of attribute values, such as the item {"id":{"S":"a"}}. A null is a nil map. Errors are those of
-// [Decode].
-func DecodeMap(data []byte) (Map, error) {
-	d := decoder{data: data}
-	if d.word("null") {
-		return nil, nil
-	}
-	m, err := d.fields(0)
-	if err != nil {
-		return nil, err
-	}
-	return m, d.end()
-}
-
-// UnmarshalJSON reads a map that is a member of a request.
-func (m *Map) UnmarshalJSON(data []byte) (err error) {
-	*m, err = DecodeMap(data)
 	return err
 }
 
+// ScanJSON reads a map of attribute values, such as the item {"id":{"S":"a"}}. A null is a nil map. Errors are those of [Decode].
+func (m *Map) ScanJSON(s *jsonscan.Scanner) (err error) {
+	*m = nil
+	if !s.Word("null") {
+		*m, err = decoder{s}.fields(0)
+	}
+	return err
+}
+
+// UnmarshalJSON is ScanJSON for a whole text.
+func (m *Map) UnmarshalJSON(data []byte) error { return jsonscan.Unmarshal(data, m) }
+
 // decoder reads attribute values in one pass over the text. With encoding/json each value would be a map with one
 // member, and its text would be read again for each level of lists and maps around it.
-type decoder struct {
-	data []byte
-	pos  int
-}
+type decoder struct{ *jsonscan.Scanner }
 
 // value reads one attribute value: an object with exactly one member, whose name is the type. depth is the number of
 // lists and maps around it.
-func (d *decoder) value(depth int) (Value, error) {
+func (d decoder) value(depth int) (Value, error) {
 	if depth > maxNesting {
 		return nil, &InvalidError{"Nesting Levels have exceeded supported limits"}
 	}
 	var v Value
 	several := false
-	err := d.object(func(kind string) (err error) {
+	err := d.Object(func(kind []byte) (err error) {
 		several = v != nil
-		v, err = d.typed(kind, depth)
+		v, err = d.typed(string(kind), depth)
 		return err
 	})
 	switch {
@@ -108,10 +90,10 @@ func (d *decoder) value(depth int) (Value, error) {
 	return v, nil
 }
 
-func (d *decoder) typed(kind string, depth int) (Value, error) {
+func (d decoder) typed(kind string, depth int) (Value, error) {
 	switch kind {
 	case "S":
-		s, err := d.text()
+		s, err := d.Text()
 		return String(s), err
 	case "N":
 		return d.number()
@@ -128,22 +110,21 @@ func (d *decoder) typed(kind string, depth int) (Value, error) {
 		}
 		return Null{}, err
 	case "SS":
-		return set(d, "string", d.text, func(s []string) Value { return StringSet(s) })
+		return set(d, "string", d.Text, func(s []string) Value { return StringSet(s) })
 	case "NS":
 		return set(d, "number", d.number, func(n []Number) Value { return NumberSet(n) })
 	case "BS":
 		return set(d, "binary", d.bytes, func(b []string) Value { return BinarySet(b) })
 	case "L":
-		return d.list(depth + 1)
+		return d.list(List{}, depth+1)
 	case "M":
 		return d.fields(depth + 1)
 	}
 	return nil, ErrNoType
 }
 
-func (d *decoder) list(depth int) (List, error) {
-	l := List{}
-	err := d.array(func() error {
+func (d decoder) list(l List, depth int) (List, error) {
+	err := d.Array(func() error {
 		v, err := d.value(depth)
 		l = append(l, v)
 		return err
@@ -152,9 +133,10 @@ func (d *decoder) list(depth int) (List, error) {
 }
 
 // fields reads the fields of a map or of an item.
-func (d *decoder) fields(depth int) (Map, error) {
+func (d decoder) fields(depth int) (Map, error) {
 	var all Map
-	err := d.object(func(name string) error {
+	err := d.Object(func(text []byte) error {
+		name := string(text)
 		if err := CheckName(name); err != nil {
 			return err
 		}
@@ -193,10 +175,10 @@ func CheckName(name string) error {
 }
 
 // set reads the members of a set, which has at least one member and none twice.
-func set[T ~string](d *decoder, kind string, read func() (T, error), convert func([]T) Value) (Value, error) {
+func set[T ~string](d decoder, kind string, read func() (T, error), convert func([]T) Value) (Value, error) {
 	var members []T
 	var twice bool
-	err := d.array(func() error {
+	err := d.Array(func() error {
 		m, err := read()
 		twice = twice || slices.Contains(members, m)
 		members = append(members, m)
@@ -239,8 +221,8 @@ func duplicates[T ~string](kind string, members []T) string {
 	return "[" + strings.Join(shown, ", ") + "] "
 }
 
-func (d *decoder) number() (Number, error) {
-	s, err := d.text()
+func (d decoder) number() (Number, error) {
+	s, err := d.Text()
 	if err != nil {
 		return "", err
 	}
@@ -254,53 +236,24 @@ func (d *decoder) number() (Number, error) {
 	return n, nil
 }
 
-func (d *decoder) bytes() (string, error) {
-	s, err := d.text()
+func (d decoder) bytes() (string, error) {
+	s, err := d.Text()
 	if err != nil {
 		return "", err
 	}
 	b, err := base64.StdEncoding.DecodeString(s)
 	if err != nil {
-		return "", &SyntaxError{fmt.Sprintf("Base64 encoded length is expected a multiple of 4 bytes but found: %d", len(s))}
+		return "", &SyntaxError{Message: fmt.Sprintf("Base64 encoded length is expected a multiple of 4 bytes but found: %d", len(s))}
 	}
 	return string(b), nil
 }
 
-func (d *decoder) boolean() (bool, error) {
+func (d decoder) boolean() (bool, error) {
 	switch {
-	case d.word("true"):
+	case d.Word("true"):
 		return true, nil
-	case d.word("false"):
+	case d.Word("false"):
 		return false, nil
 	}
-	return false, d.unexpected("Boolean")
-}
-
-func (d *decoder) text() (string, error) {
-	if d.next() != '"' {
-		return "", d.unexpected("String")
-	}
-	start, plain := d.pos, true
-	for i := start + 1; i < len(d.data); i++ {
-		switch c := d.data[i]; {
-		case c < ' ':
-			return "", &SyntaxError{"Unexpected control character in a string"}
-		case c >= utf8.RuneSelf:
-			plain = false
-		case c == '\\':
-			plain = false
-			i++ // the escaped character may be a quote
-		case c == '"':
-			d.pos = i + 1
-			if plain {
-				return string(d.data[start+1 : i]), nil
-			}
-			var s string
-			if err := json.Unmarshal(d.data[start:d.pos], &s); err != nil {
-				return "", &SyntaxError{err.Error()}
-			}
-			return s, nil
-		}
-	}
-	return "", &SyntaxError{"Unexpected end of JSON input"}
+	return false, d.Unexpected("Boolean")
 }

@@ -94,33 +94,11 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzText: a string is read as encoding/json reads it.
-func FuzzText(f *testing.F) {
-	for _, s := range []string{`"a"`, ` "a"`, `"a" `, `"\"\\\/\b\f\n\r\t"`, `"\u00e9\n"`, `"\ud800"`, `"\q"`, `"é\t"`, "\"\xff\"", "\"\xff\\n\"", "\"\n\"", `"\`, `"\"`, `"a"b`, "\"a\"\x00", `1`} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		d := decoder{data: data}
-		got, err := d.text()
-		if err == nil {
-			err = d.end()
-		}
-		var want any
-		wantErr := json.Unmarshal(data, &want)
-		text, ok := want.(string)
-		if (err == nil) != (wantErr == nil && ok) {
-			t.Fatalf("%q: got %q, %v, want %v, %v", data, got, err, want, wantErr)
-		}
-		if err == nil && got != text {
-			t.Fatalf("%q: got %q, want %q", data, got, text)
-		}
-	})
-}
-
 func TestItemSize(t *testing.T) {
 	t.Parallel()
 	// Names and values in UTF-8 bytes; 3 bytes for a list or map and 1 for each of its elements.
-	m := must.Get(DecodeMap([]byte(`{"id":{"S":"é1"},"n":{"N":"12"},"ok":{"BOOL":true},"l":{"L":[{"S":"ab"},{"NULL":true}]},"m":{"M":{"k":{"S":"v"}}}}`)))(t)
+	var m Map
+	must.Do(t, m.UnmarshalJSON([]byte(`{"id":{"S":"é1"},"n":{"N":"12"},"ok":{"BOOL":true},"l":{"L":[{"S":"ab"},{"NULL":true}]},"m":{"M":{"k":{"S":"v"}}}}`)))
 	want := (2 + 3) + (1 + 2) + (2 + 1) + (1 + 3 + 1 + 2 + 1 + 1) + (1 + 3 + 1 + 1 + 1)
 	if got := m.Size(); got != want {
 		t.Errorf("size %d, want %d", got, want)

@@ -60,8 +60,8 @@ func FuzzExpressions(f *testing.F) {
 // decode reads an item written with single quotes.
 func decode(t testing.TB, s string) attr.Map {
 	t.Helper()
-	m, err := attr.DecodeMap([]byte(strings.ReplaceAll(s, "'", `"`)))
-	if err != nil {
+	var m attr.Map
+	if err := m.UnmarshalJSON([]byte(strings.ReplaceAll(s, "'", `"`))); err != nil {
 		t.Fatalf("item %s: %v", s, err)
 	}
 	return m
