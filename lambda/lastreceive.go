@@ -46,14 +46,33 @@ func (v *invocation) movedHere(record int) bool {
 // behind it, in their last receive too, may run. SQS moves it where its receive count is maxReceiveCount and its dead-letter queue exists;
 // else it would come again, behind those that were behind it.
 func (v *invocation) isLeftToSQS(f failure) bool {
-	head, a := f.chain[0], v.attributes(v.sendCtx)
-	if !v.anyReceived(f.chain[1:], a.maxReceives) || receiveCount(&v.records[head]) != a.maxReceives || v.movedHere(head) {
+	if !v.mayBeLeftToSQS(f) {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(v.sendCtx, callTimeout)
 	defer cancel()
-	_, err := v.askURL(ctx, a.deadLetterARN)
+	_, err := v.askURL(ctx, v.attributes(v.sendCtx).deadLetterARN)
 	return err == nil
+}
+
+func (v *invocation) mayBeLeftToSQS(f failure) bool {
+	head, behind := f.chain[0], f.chain[1:]
+	if len(behind) == 0 || v.movedHere(head) {
+		return false
+	}
+	most := v.attributes(v.sendCtx).maxReceives
+	return v.anyReceived(behind, most) && receiveCount(&v.records[head]) == most
+}
+
+// timeToSend bounds a send to the dead-letter queue, including the SDK's own retries: by half of the time that is left, where SQS moves the
+// message all the same and those behind it may run.
+func (v *invocation) timeToSend(f failure) time.Duration {
+	if v.times.limited() && v.mayBeLeftToSQS(f) {
+		if left := time.Until(v.times.at(handlersStop)); left > 0 {
+			return min(left/2, sendTimeout)
+		}
+	}
+	return sendTimeout
 }
 
 func (v *invocation) anyReceived(records []int, times int) bool {
