@@ -130,30 +130,34 @@ func (v *invocation) limit(ctx context.Context, chain []int) (limited context.Co
 }
 
 // runsOn lets the handler for the first record of a chain run on after half of the time that was left, and reports whether it has ended or
-// keeps the rest. So does a message that was behind another one itself, as far as the run times say: until an eighth is left, where that is
-// enough for those behind it, and to the margin, where the half would be enough for none of them.
+// keeps the rest. So does a message that was behind another one itself, as far as the run times say: until an eighth is left, after the
+// grace, where half of that is enough for those behind it, as a send may take the other half; and to the margin, where the half of now would
+// be enough for none of them.
 func (v *invocation) runsOn(record, behind int, left time.Duration, ended <-chan struct{}) bool {
 	rest := left / 8
 	switch r := &v.runTimes; {
 	case v.slots[record].head || !r.known():
 		return false
-	case !r.fit(left / 2):
+	case r.noneFits(left / 2):
 		return true
-	case !r.fit(rest / time.Duration(behind)):
+	case !r.fit(rest / 2 / time.Duration(behind)):
 		return false
 	}
 	select {
-	case <-time.After(time.Until(v.times.at(handlersStop)) - rest):
+	case <-time.After(time.Until(v.times.at(handlersStop)) - rest - v.grace()):
 		return false
 	case <-ended:
 		return true
 	}
 }
 
+// grace is how long a handler may go on after the end of its context.
+func (v *invocation) grace() time.Duration { return v.times.between(handlersStop, handlersClosed) }
+
 // abandonAfterGrace abandons the handler for the first record of a chain, whose context has ended, where it keeps those behind it from
 // their last receive.
 func (v *invocation) abandonAfterGrace(chain []int) {
-	time.AfterFunc(v.times.between(handlersStop, handlersClosed), func() {
+	time.AfterFunc(v.grace(), func() {
 		if v.slots[chain[0]].change(running, abandoned) {
 			v.replaceWorker(chain[0])
 			v.abandon(chain)

@@ -98,6 +98,7 @@ func TestFailedLastReceive(t *testing.T) {
 // time, or could not use the half that it would leave them. So the messages that this process ran before say.
 func TestLongFollower(t *testing.T) {
 	long, quick := share(40), share(1)
+	someLong := byBody(handlers{"": quick, "b3": share(60)})
 	for name, tt := range map[string]struct {
 		before      sqsonce.Handler // nil: none
 		second, end sqsonce.Handler
@@ -108,8 +109,10 @@ func TestLongFollower(t *testing.T) {
 		"all are long":                   {long, long, long, "a2", 0},
 		"others are not known":           {nil, long, quick, "a3", 0},
 		"it hangs, like others":          {quick, waits, quick, "a3", 0},
+		"some are long":                  {someLong, waits, quick, "a3", 0},
 		"others take a while":            {share(20), long, quick, "a3", 0},
 		"it hangs, and a send takes 4 s": {quick, waits, quick, "a3", 4 * time.Second},
+		"it does not return":             {share(2), ignores(time.Hour), share(2), "a3", 600 * time.Millisecond},
 	} {
 		var faults []fault.Rule
 		if tt.sends > 0 {
@@ -137,8 +140,9 @@ func TestLongFollower(t *testing.T) {
 			x.send("a1", "a2", "a3")
 			x.failed(f, 30*time.Second, x.receive())
 			if got := strings.Join(done, " "); got != tt.done {
-				t.Errorf("done: %q, want %q", got, tt.done)
+				x.Errorf("done: %q, want %q", got, tt.done)
 			}
+			time.Sleep(time.Hour)
 		})
 	}
 }
