@@ -14,7 +14,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// sendTimeout bounds a send to the dead-letter queue, including the SDK's own retries.
+// sendTimeout is the most time of a send to the dead-letter queue: see timeToSend.
 const sendTimeout = 10 * time.Second
 
 // mayBeDeadLettered reports whether a message that failed is, or may be, for the dead-letter queue. It asks nobody: the rest is
@@ -65,14 +65,15 @@ func (v *invocation) deadLetter(f failure) bool {
 // sendTo sends a message to the dead-letter queue with that URL. refused says that SQS has answered that it does not take it.
 func (v *invocation) sendTo(f failure, url string) (sent, refused bool) {
 	m := f.message
-	ctx, cancel := context.WithTimeout(v.sendCtx, sendTimeout)
+	most := v.timeToSend(f)
+	ctx, cancel := context.WithTimeout(v.sendCtx, most)
 	defer cancel()
 	dropped, err := deadletter.Send(ctx, v.client, url, m, settle.KeptKey(f.ctx), settle.RecordKey(f.ctx), v.reason(f))
 	if len(dropped) > 0 {
 		v.log.WarnContext(v.contextOf(f.slot), "lambda: attributes dropped: the dead-lettered message would exceed a limit with them", keyMessage, m.ID, "attributes", dropped)
 	}
 	if err != nil {
-		if ctx.Err() == context.DeadlineExceeded {
+		if ctx.Err() == context.DeadlineExceeded && most == sendTimeout {
 			v.overdue.Store(true)
 		}
 		v.log.ErrorContext(v.contextOf(f.slot), "lambda: message not sent to the dead-letter queue", keyMessage, m.ID, keyError, err)

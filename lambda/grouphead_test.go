@@ -35,6 +35,8 @@ func TestHeadOfAGroup(t *testing.T) {
 		{"slow", share(60), ""},
 		{"unavailable", fails(sqsonce.Unavailable(errTest)), "it failed"},
 		{"its question passes", fails(sqsonce.UnavailableUntil(errTest, passes)), "it failed"},
+		{"postpones, and SQS moves it", fails(sqsonce.Postpone(time.Minute, errTest)), "a0: "},
+		{"postpones for a moment", fails(sqsonce.Postpone(time.Second, errTest)), "a0: "},
 	} {
 		for c := range 4 {
 			refuses, old := c&1 > 0, c&2 > 0

@@ -191,14 +191,14 @@ func (v *invocation) abandon(chain []int) (sending bool) {
 }
 
 // settle sends a failed message to the dead-letter queue, where it belongs there, and sets its result. Once that is confirmed
-// the message counts as a success, and its group goes on. So it does where SQS moves the message.
+// the message counts as a success, and its group goes on. So it does where SQS moves the message, also one that its handler postpones.
 func (v *invocation) settle(f failure) {
 	if v.tryAgain(f) {
 		return
 	}
 	mayBe := v.mayBeDeadLettered(f)
 	sent := mayBe && v.isSpent(f) && v.deadLetter(f) || v.expire(f)
-	goesOn := sent || mayBe && v.isLeftToSQS(f)
+	goesOn := sent || (mayBe || f.outcome() == sqsonce.OutcomePostponed) && v.isLeftToSQS(f)
 	switch {
 	case f.abandoned:
 		f.slot.sent.Store(sent)

@@ -145,7 +145,7 @@ func (v *invocation) wait() {
 		return
 	case <-v.ctx.Done():
 	}
-	grace := time.NewTimer(v.times.between(handlersStop, handlersClosed))
+	grace := time.NewTimer(v.grace())
 	defer grace.Stop()
 	select {
 	case <-v.ended:

@@ -46,14 +46,33 @@ func (v *invocation) movedHere(record int) bool {
 // behind it, in their last receive too, may run. SQS moves it where its receive count is maxReceiveCount and its dead-letter queue exists;
 // else it would come again, behind those that were behind it.
 func (v *invocation) isLeftToSQS(f failure) bool {
-	head, a := f.chain[0], v.attributes(v.sendCtx)
-	if !v.anyReceived(f.chain[1:], a.maxReceives) || v.records[head].receiveCount() != a.maxReceives || v.movedHere(head) {
+	if !v.mayBeLeftToSQS(f) {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(v.sendCtx, callTimeout)
 	defer cancel()
-	_, err := v.askURL(ctx, a.deadLetterARN)
+	_, err := v.askURL(ctx, v.attributes(v.sendCtx).deadLetterARN)
 	return err == nil
+}
+
+func (v *invocation) mayBeLeftToSQS(f failure) bool {
+	head, behind := f.chain[0], f.chain[1:]
+	if len(behind) == 0 || v.movedHere(head) {
+		return false
+	}
+	most := v.attributes(v.sendCtx).maxReceives
+	return v.anyReceived(behind, most) && v.records[head].receiveCount() == most
+}
+
+// timeToSend bounds a send to the dead-letter queue, including the SDK's own retries: by half of the time that is left, where SQS moves the
+// message all the same and those behind it may run.
+func (v *invocation) timeToSend(f failure) time.Duration {
+	if v.times.limited() && v.mayBeLeftToSQS(f) {
+		if left := time.Until(v.times.at(handlersStop)); left > 0 {
+			return min(left/2, sendTimeout)
+		}
+	}
+	return sendTimeout
 }
 
 func (v *invocation) anyReceived(records []int, times int) bool {
@@ -111,30 +130,34 @@ func (v *invocation) limit(ctx context.Context, chain []int) (limited context.Co
 }
 
 // runsOn lets the handler for the first record of a chain run on after half of the time that was left, and reports whether it has ended or
-// keeps the rest. So does a message that was behind another one itself, as far as the run times say: until an eighth is left, where that is
-// enough for those behind it, and to the margin, where the half would be enough for none of them.
+// keeps the rest. So does a message that was behind another one itself, as far as the run times say: until an eighth is left, after the
+// grace, where half of that is enough for those behind it, as a send may take the other half; and to the margin, where the half of now would
+// be enough for none of them.
 func (v *invocation) runsOn(record, behind int, left time.Duration, ended <-chan struct{}) bool {
 	rest := left / 8
 	switch r := &v.runTimes; {
 	case v.slots[record].head || !r.known():
 		return false
-	case !r.fit(left / 2):
+	case r.noneFits(left / 2):
 		return true
-	case !r.fit(rest / time.Duration(behind)):
+	case !r.fit(rest / 2 / time.Duration(behind)):
 		return false
 	}
 	select {
-	case <-time.After(time.Until(v.times.at(handlersStop)) - rest):
+	case <-time.After(time.Until(v.times.at(handlersStop)) - rest - v.grace()):
 		return false
 	case <-ended:
 		return true
 	}
 }
 
+// grace is how long a handler may go on after the end of its context.
+func (v *invocation) grace() time.Duration { return v.times.between(handlersStop, handlersClosed) }
+
 // abandonAfterGrace abandons the handler for the first record of a chain, whose context has ended, where it keeps those behind it from
 // their last receive.
 func (v *invocation) abandonAfterGrace(chain []int) {
-	time.AfterFunc(v.times.between(handlersStop, handlersClosed), func() {
+	time.AfterFunc(v.grace(), func() {
 		if v.slots[chain[0]].change(running, abandoned) {
 			v.replaceWorker(chain[0])
 			v.abandon(chain)

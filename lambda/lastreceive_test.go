@@ -98,18 +98,27 @@ func TestFailedLastReceive(t *testing.T) {
 // time, or could not use the half that it would leave them. So the messages that this process ran before say.
 func TestLongFollower(t *testing.T) {
 	long, quick := share(40), share(1)
+	someLong := byBody(handlers{"": quick, "b3": share(60)})
 	for name, tt := range map[string]struct {
 		before      sqsonce.Handler // nil: none
 		second, end sqsonce.Handler
 		done        string
+		sends       time.Duration // of each to the dead-letter queue
 	}{
-		"others are quick":      {quick, long, quick, "a2 a3"},
-		"all are long":          {long, long, long, "a2"},
-		"others are not known":  {nil, long, quick, "a3"},
-		"it hangs, like others": {quick, waits, quick, "a3"},
-		"others take a while":   {share(20), long, quick, "a3"},
+		"others are quick":               {quick, long, quick, "a2 a3", 0},
+		"all are long":                   {long, long, long, "a2", 0},
+		"others are not known":           {nil, long, quick, "a3", 0},
+		"it hangs, like others":          {quick, waits, quick, "a3", 0},
+		"some are long":                  {someLong, waits, quick, "a3", 0},
+		"others take a while":            {share(20), long, quick, "a3", 0},
+		"it hangs, and a send takes 4 s": {quick, waits, quick, "a3", 4 * time.Second},
+		"it does not return":             {share(2), ignores(time.Hour), share(2), "a3", 600 * time.Millisecond},
 	} {
-		runWithQueue(t, name, true, nil, func(x *fixture) {
+		var faults []fault.Rule
+		if tt.sends > 0 {
+			faults = []fault.Rule{{Op: opSend, Nth: 12, Times: 1000, Do: fault.Delay, Delay: tt.sends}}
+		}
+		runWithQueue(t, name, true, faults, func(x *fixture) {
 			var done []string
 			h := byBody(handlers{"": tt.before, "a1": waits, "a2": tt.second, "a3": tt.end})
 			f := x.wrap(func(ctx context.Context, m *sqsonce.Message) error {
@@ -131,8 +140,9 @@ func TestLongFollower(t *testing.T) {
 			x.send("a1", "a2", "a3")
 			x.failed(f, 30*time.Second, x.receive())
 			if got := strings.Join(done, " "); got != tt.done {
-				t.Errorf("done: %q, want %q", got, tt.done)
+				x.Errorf("done: %q, want %q", got, tt.done)
 			}
+			time.Sleep(time.Hour)
 		})
 	}
 }

@@ -41,13 +41,26 @@ func (r *runTimes) fit(left time.Duration) bool {
 	if r.longest <= left {
 		return true
 	}
-	known, longer := min(r.n, len(r.latest)), 0
+	longer, known := r.longer(left)
+	return longer*20 <= known
+}
+
+// noneFits reports whether the 5th percentile of the run times is more than left.
+func (r *runTimes) noneFits(left time.Duration) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	longer, known := r.longer(left)
+	return (known-longer)*20 <= known
+}
+
+func (r *runTimes) longer(than time.Duration) (longer, known int) {
+	known = min(r.n, len(r.latest))
 	for _, d := range r.latest[:known] {
-		if d > left {
+		if d > than {
 			longer++
 		}
 	}
-	return longer*20 <= known
+	return longer, known
 }
 
 // mayStart reports whether a message can end before the margin, as far as the run times say. One message of each invocation

@@ -33,7 +33,8 @@ const (
 	movedUnavailable tallied = "moved: unavailable in a function (17.3b)"
 	movedElsewhere   tallied = "moved: in progress elsewhere, and a function cannot hold it (9.7c)"
 	movedBehind      tallied = "moved: behind one that failed in a function (9.5)"
-	movedLate        tallied = "moved: no time left in a function's invocation (7.17)"
+	movedUnasked     tallied = "moved: behind one at its last receive, and SQS could not be asked whether it moves that one (9.7b)"
+	movedLate        tallied = "moved: no time left in a function's invocation (7.17, 9.7d)"
 	movedNotInvoked  tallied = "moved: not invoked, since one before it in its group failed"
 	movedCopy        tallied = "moved: SQS's copy of one that a host has or had done"
 )
@@ -71,7 +72,7 @@ func (f *fleet) sentBy(event string, at time.Duration) tallied {
 			return deadRejected
 		case f.failedEnough(event, n, at, sqsonce.OutcomeFailed):
 			return deadFailed
-		case f.failedEnough(event, n, at, sqsonce.OutcomeUnavailable):
+		case f.failedEnough(event, n, at, sqsonce.OutcomeUnavailable), f.unrunAtLastReceive(event, n, at):
 			return deadUnavailable
 		case f.crashedEnough(event) && f.endangers(n, event, at):
 			return deadCrashed
@@ -116,6 +117,15 @@ func (f *fleet) failedEnough(event string, n *node, at time.Duration, outcome sq
 		}
 	}
 	return false
+}
+
+// unrunAtLastReceive says that an event was at its last receive in the function's invocation, with others of its group behind it, when the
+// store may not have answered: none of its runs there got to the handler.
+func (f *fleet) unrunAtLastReceive(event string, n *node, at time.Duration) bool {
+	return f.fifo && n.index == notAWorker && slices.ContainsFunc(f.receiptsOfEvent(event), func(r *receipt) bool {
+		return r.node == n && r.at <= at && at <= r.at+functionTimeout && n.unreleased(r.at, at) && f.othersBehind(n, r.id, r.count, 1) &&
+			slices.ContainsFunc(n.believed(at, at), func(most int) bool { return most > 0 && r.count >= most })
+	})
 }
 
 // othersBehind says that messages of its group with so many receives were behind one in its invocation.
@@ -191,7 +201,8 @@ func (f *fleet) movedBy(event, id string, received int, at time.Duration) tallie
 		{movedThrottled, func(r *receipt) bool { return r.node == nil || r.disrupted }},
 		{movedElsewhere, f.bounced},
 		{movedBehind, f.behindAFailure},
-		{movedLate, f.outOfTime},
+		{movedUnasked, f.behindUnasked},
+		{movedLate, func(r *receipt) bool { return f.outOfTime(r) || f.behindLongOnes(r) }},
 		{movedUnavailable, f.unavailableHere},
 		{movedHidden, func(r *receipt) bool { return at >= r.hidden && r.gaveBack == 0 && f.unreached(r) }},
 	} {

@@ -181,7 +181,7 @@ func (p *fleetPlan) String() string {
 		fmt.Fprintf(&b, "%s %s at %s for %s, host %d, %d%% of the calls, groups %q\n", f.kind, f.mode, f.at, f.length, f.host, f.percent, f.group)
 	}
 	for i := range p.events {
-		if e := &p.events[i]; e.takes > 10*time.Second || e.fails > 0 || e.reject || len(e.copies) > 0 {
+		if e := &p.events[i]; e.takes > time.Second || e.fails > 0 || e.reject || len(e.copies) > 0 {
 			fmt.Fprintln(&b, e)
 		}
 	}

@@ -191,19 +191,44 @@ func (f *fleet) outOfTime(r *receipt) bool {
 // tried again. Several that fail one after another can use up a follower's receives: README, Limits. One that fails at its
 // last receive, or the head at the one before that, goes to the dead-letter queue, and those behind it run, if that queue takes it.
 func (f *fleet) behindAFailure(r *receipt) bool {
-	if !f.fifo || r.node == nil {
-		return false
-	}
-	for _, ahead := range r.batch {
-		if ahead == r {
+	most := f.plan.movesAfter(r.at)
+	return f.behindOne(r, func(ahead *receipt) bool {
+		return (most == 0 || ahead.count < most) && f.failedHere(ahead.event, ahead)
+	})
+}
+
+// behindLongOnes says that two or more before the message failed in the function's invocation, one of the later ones when it was nearly
+// over. Each leaves half of the time that is left to those behind it, or an eighth where they are quick as far as the process
+// knows, less a send: protocol 9.7b, 9.7d.
+func (f *fleet) behindLongOnes(r *receipt) bool {
+	failed, stop := 0, r.at+functionTimeout-functionTimeout/20
+	return f.behindOne(r, func(ahead *receipt) bool {
+		if !f.failedHere(ahead.event, ahead) {
 			return false
 		}
-		most := f.plan.movesAfter(r.at)
-		if groupOf(ahead.event) == groupOf(r.event) && (most == 0 || ahead.count < most) && f.failedHere(ahead.event, ahead) {
-			return true
-		}
-	}
-	return false
+		failed++
+		return failed > 1 && slices.ContainsFunc(f.checker.runs(ahead.event), func(x *run) bool {
+			return x.process == r.node.process && x.m.ReceiveCount == ahead.count && x.endedAfter(f.start) > stop-2*time.Second
+		})
+	})
+}
+
+// behindUnasked says that one before the message failed at its last receive, when SQS did not answer the function. It could neither send
+// that one nor find out whether its dead-letter queue exists: without that it would come again, behind this one.
+func (f *fleet) behindUnasked(r *receipt) bool {
+	return f.behindOne(r, func(ahead *receipt) bool {
+		return f.failedHere(ahead.event, ahead) && slices.ContainsFunc(f.plan.faults, func(w window) bool {
+			return w.cutsOff() && w.concerns(r.node) && w.at <= r.at+functionTimeout && w.end() >= r.at
+		})
+	})
+}
+
+// behindOne says that a message of a FIFO group was behind such a one of its group in the function's batch.
+func (f *fleet) behindOne(r *receipt, such func(ahead *receipt) bool) bool {
+	at := slices.Index(r.batch, r)
+	return f.fifo && r.node != nil && slices.ContainsFunc(r.batch[:max(at, 0)], func(ahead *receipt) bool {
+		return groupOf(ahead.event) == groupOf(r.event) && such(ahead)
+	})
 }
 
 // bounced says that the function had received a message whose event was in progress elsewhere, or one behind it in its
