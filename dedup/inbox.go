@@ -15,6 +15,7 @@ import (
 func init() {
 	hook.Offer(map[string]any{
 		"dedup.guard": (*Once).guard, "dedup.leaseFrom": leaseFrom, "dedup.stopRenewal": stopRenewal, "dedup.handlerResult": handlerResult,
+		"dedup.recording": recording,
 	})
 }
 
@@ -78,6 +79,14 @@ func handlerResult(ctx context.Context, err error) Result {
 	return ctx.Value(leaseContextKey{}).(*recordLease).result(nil, err)
 }
 
+// recording tells the host whether the handler under ctx's lease has returned, so that its inbox has the message: without it guard's
+// function counts as the handler until it calls [stopRenewal] or returns. An inbox that calls the handler again says so before.
+func recording(ctx context.Context, on bool) {
+	if rl, ok := recordLeaseFrom(ctx); ok {
+		rl.record(ctx, on)
+	}
+}
+
 // stopRenewal ends the renewals of the record lease under which ctx's handler runs. Call
 // it before a transaction that writes the record, after the user's code and just before the commit. A renewal at the
 // same time as the transaction would make one of the two fail with a conflict. A second call returns the lease as it is
@@ -100,5 +109,6 @@ func stopRenewal(ctx context.Context, least time.Duration) (Lease, error) {
 	if !ok {
 		return Lease{}, errNoLease
 	}
+	rl.record(ctx, true)
 	return rl.prepareCommit(ctx, least)
 }

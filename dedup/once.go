@@ -183,9 +183,10 @@ func (o *Once) checkHost(ctx context.Context) {
 
 // do is the whole way of one delivery.
 func (o *Once) do(ctx context.Context, t task) error {
-	settle.Before(ctx)
-	o.checkHost(ctx)
 	rl := newRecordLease(o, t)
+	settle.Before(ctx)
+	defer rl.record(ctx, false)
+	o.checkHost(ctx)
 	if known, err := o.joinPeers(ctx, rl); known {
 		return err
 	}
