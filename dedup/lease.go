@@ -66,6 +66,7 @@ type recordLease struct {
 	cancel    context.CancelCauseFunc // of what needs the lease: the handler, or the retries of the complete
 	cancelled sync.Once               // the handler, because of the lease; not under mu
 	failing   atomic.Bool             // a line says so of a renewal or the complete
+	nested    bool                    // the call comes from inside a handler of a Once
 	recording bool                    // see record; only the delivery's goroutine uses it
 
 	timer   *time.Timer // tick

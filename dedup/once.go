@@ -184,7 +184,11 @@ func (o *Once) checkHost(ctx context.Context) {
 // do is the whole way of one delivery.
 func (o *Once) do(ctx context.Context, t task) error {
 	rl := newRecordLease(o, t)
-	settle.Before(ctx)
+	if rl.nested = nested(ctx); rl.nested || t.replay != nil {
+		rl.record(ctx, true) // the caller's handler goes on afterwards
+	} else {
+		settle.Before(ctx)
+	}
 	defer rl.record(ctx, false)
 	o.checkHost(ctx)
 	if known, err := o.joinPeers(ctx, rl); known {

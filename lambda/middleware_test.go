@@ -83,3 +83,66 @@ func (brokenStore) Complete(context.Context, dedup.Lease, dedup.Result) error {
 	time.Sleep(time.Hour)
 	return errTest
 }
+
+// TestHandlerHangsAfterDo: a call of Do that the handler makes is over when it has returned, whatever it says. Then the handler hangs, and its
+// message leaves its group. While Do waits for its store, nothing is known of the message.
+func TestHandlerHangsAfterDo(t *testing.T) {
+	for name, c := range map[string]struct {
+		outer, silent, done bool // a Once's Handler is around the handler; the store does not answer; an earlier call of Do has succeeded
+		dead                bool
+	}{
+		"first call":                  {dead: true},
+		"replay":                      {done: true, dead: true},
+		"first call within a handler": {outer: true, dead: true},
+		"replay within a handler":     {outer: true, done: true, dead: true},
+		"no answer":                   {silent: true},
+		"no answer within a handler":  {outer: true, silent: true},
+	} {
+		runWithQueue(t, name, true, nil, func(x *fixture) {
+			once := must.Get(dedup.New(silentStore{memstore.New(), c.silent}, "charges"))(x)
+			charge := func(ctx context.Context) error {
+				_, err := dedup.Do(ctx, once, "charge", func(context.Context) (int, error) { return 1, nil })
+				return err
+			}
+			if c.done {
+				must.Do(x, charge(context.Background()))
+			}
+			h := func(ctx context.Context, m *sqsonce.Message) error {
+				if m.Body == "a1" {
+					_ = charge(ctx)
+					time.Sleep(time.Hour)
+				}
+				return nil
+			}
+			if c.outer {
+				h = must.Get(dedup.New(memstore.New(), "billing", byID))(x).Handler(h)
+			}
+			x.redrive(1)
+			x.send("a1", "a2")
+			want := "a1 a2"
+			if c.dead {
+				want = ""
+			}
+			if got := x.failed(x.wrap(h), 30*time.Second, x.receive()); got != want {
+				x.Errorf("failed %q, want %q", got, want)
+			}
+			if got := x.dead(); strings.HasPrefix(got, "a1: ") != c.dead {
+				x.Errorf("in the dead-letter queue: %q", got)
+			}
+			time.Sleep(2 * time.Hour)
+		})
+	}
+}
+
+// silentStore answers no acquire if it is silent.
+type silentStore struct {
+	*memstore.Store
+	silent bool
+}
+
+func (s silentStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error) {
+	if s.silent {
+		time.Sleep(time.Hour)
+	}
+	return s.Store.Acquire(ctx, c)
+}
