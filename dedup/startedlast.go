@@ -46,7 +46,7 @@ func (o *Once) startsKey(name string) string { return o.consumer + question.KeyP
 // noteStart notes that the delivery starts now, if its host runs it as a suspect apart from others. Without the note the suspect that
 // started before could be accused in its place, so the delivery must not start then.
 func (o *Once) noteStart(ctx context.Context, rl *recordLease) error {
-	if !settle.RunsSuspect(ctx) {
+	if rl.nested || !settle.RunsSuspect(ctx) { // nested: the suspect is the delivery whose handler calls
 		return nil
 	}
 	s := &o.apart
