@@ -100,8 +100,8 @@ func recording(ctx context.Context, on bool) {
 // The transaction and its retries should end by the returned Until. Run them on a context of their own
 // ([context.WithoutCancel] and a timeout), since a host that stops cancels ctx while the commit is still allowed.
 //
-// The error matches [sqsonce.ErrLeaseLost] if another owner took over. Any other error says that the lease has expired
-// and that the store could not tell who owns the record. After an error the transaction must not be sent.
+// The error matches [sqsonce.ErrLeaseLost] if another owner took over. Any other error is unavailable and says that the lease
+// has expired and that the store could not tell who owns the record. After an error the transaction must not be sent.
 //
 // A lease that ends with the process (Message.KillAt) is not renewed, whatever least is.
 func stopRenewal(ctx context.Context, least time.Duration) (Lease, error) {

@@ -186,7 +186,7 @@ func (rl *recordLease) prepareCommit(ctx context.Context, least time.Duration) (
 		}
 		if rl.left() <= 0 {
 			err = cmp.Or(err, errSlowStore)
-			return Lease{}, fmt.Errorf("dedup: lease over and not renewed, do not commit %s: %w", rl.once.record(rl.task.key), err)
+			return Lease{}, rl.once.unavailable(fmt.Errorf("dedup: lease over and not renewed, do not commit %s: %w", rl.once.record(rl.task.key), err))
 		}
 	}
 	return rl.current(), nil
