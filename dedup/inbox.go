@@ -83,7 +83,7 @@ func handlerResult(ctx context.Context, err error) Result {
 // function counts as the handler until it calls [stopRenewal] or returns. An inbox that calls the handler again says so before.
 func recording(ctx context.Context, on bool) {
 	if rl, ok := recordLeaseFrom(ctx); ok {
-		rl.record(ctx, on)
+		rl.tellRecording(ctx, on)
 	}
 }
 
@@ -109,6 +109,6 @@ func stopRenewal(ctx context.Context, least time.Duration) (Lease, error) {
 	if !ok {
 		return Lease{}, errNoLease
 	}
-	rl.record(ctx, true)
+	rl.tellRecording(ctx, true)
 	return rl.prepareCommit(ctx, least)
 }

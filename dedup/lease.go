@@ -67,7 +67,7 @@ type recordLease struct {
 	cancelled sync.Once               // the handler, because of the lease; not under mu
 	failing   atomic.Bool             // a line says so of a renewal or the complete
 	nested    bool                    // the call comes from inside a handler of a Once
-	recording bool                    // see record; only the delivery's goroutine uses it
+	recording bool                    // see tellRecording; only the delivery's goroutine uses it
 
 	timer   *time.Timer // tick
 	due     time.Time   // of the next renewal
@@ -164,8 +164,8 @@ func (rl *recordLease) setLength(now time.Time) {
 	}
 }
 
-// record tells the host whether this delivery has the message in place of a handler: see [settle.Record].
-func (rl *recordLease) record(ctx context.Context, on bool) {
+// tellRecording tells the host whether this delivery has the message in place of a handler: see [settle.Record].
+func (rl *recordLease) tellRecording(ctx context.Context, on bool) {
 	if rl.recording == on {
 		return
 	}

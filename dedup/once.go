@@ -185,11 +185,11 @@ func (o *Once) checkHost(ctx context.Context) {
 func (o *Once) do(ctx context.Context, t task) error {
 	rl := newRecordLease(o, t)
 	if rl.nested = nested(ctx); rl.nested || t.replay != nil {
-		rl.record(ctx, true) // the caller's handler goes on afterwards
+		rl.tellRecording(ctx, true) // the caller's handler goes on afterwards
 	} else {
 		settle.Before(ctx)
 	}
-	defer rl.record(ctx, false)
+	defer rl.tellRecording(ctx, false)
 	o.checkHost(ctx)
 	if known, err := o.joinPeers(ctx, rl); known {
 		return err
