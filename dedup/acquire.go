@@ -202,10 +202,12 @@ func (o *Once) runWithoutRecord(ctx context.Context, rl *recordLease, cause erro
 	l := Lease{Key: t.key, Owner: rl.owner, Retention: o.o.Retention, ReceiveCount: t.attempt}
 	var e ending
 	host.Run(func() error {
+		rl.tellRecording(ctx, false)
 		settle.Ran(ctx, true)
 		e = t.run(ctx, Lease{})
 		return e.err
 	}, func(handlerErr error) {
+		rl.tellRecording(ctx, true)
 		err = handlerErr
 		r := rl.result(e.data, err)
 		if err != nil && r.Skipped == nil {

@@ -35,6 +35,7 @@ type asking struct {
 	mu       sync.Mutex
 	name     string        // of the record, and its owner in an inbox; made by the first question
 	under    chan struct{} // closed when the question that is under way has its answer; nil: none is
+	begun    time.Time     // the question that was answered last
 	answered time.Time
 	answer   error
 	left     *Lease // what an earlier question could not release; only the question that is under way uses it
@@ -57,14 +58,18 @@ func (o *Once) questioned(ctx context.Context, err error) error {
 	case errors.Is(err, sqsonce.ErrUnavailable):
 		return o.withQuestion(err)
 	}
-	if down := o.ask(context.WithoutCancel(ctx)); down != nil {
+	if down := o.askSince(context.WithoutCancel(ctx), time.Now()); down != nil {
 		return o.unavailable(fmt.Errorf("%w: other writes are refused too: %w", err, down))
 	}
 	return err
 }
 
 // ask returns nil where the store takes a record. Callers at one time share one question.
-func (o *Once) ask(ctx context.Context) error {
+func (o *Once) ask(ctx context.Context) error { return o.askSince(ctx, time.Time{}) }
+
+// askSince is ask for a failure at a time. A question that began before it, and passed, says nothing of it: the store may have gone down
+// since. The caller waits for the next one.
+func (o *Once) askSince(ctx context.Context, failure time.Time) error {
 	a := &o.asking
 	for {
 		a.mu.Lock()
@@ -78,9 +83,14 @@ func (o *Once) ask(ctx context.Context) error {
 			}
 			continue
 		case !a.answered.IsZero() && time.Since(a.answered) < askHolds:
-			defer a.mu.Unlock()
-			return a.answer
+			answer, old, held := a.answer, a.begun.Before(failure), askHolds-time.Since(a.answered)
+			a.mu.Unlock()
+			if old && answer == nil && host.Wait(ctx, held) {
+				continue
+			}
+			return answer
 		}
+		begun := time.Now()
 		a.under = make(chan struct{})
 		if a.name == "" {
 			a.name = rand.Text()
@@ -93,7 +103,7 @@ func (o *Once) ask(ctx context.Context) error {
 			a.name = "" // by an acquire of an earlier question, which arrived late
 		}
 		if ctx.Err() == nil { // else the question was abandoned, and says nothing
-			a.answer, a.answered = err, time.Now()
+			a.answer, a.begun, a.answered = err, begun, time.Now()
 		}
 		close(a.under)
 		a.under = nil

@@ -36,8 +36,9 @@ func (s *refusingStore) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant
 		s.asked.Add(1)
 		s.keys.Store(c.Key, true)
 	}
+	refused := s.refuses(c.Key)
 	time.Sleep(s.takes)
-	if s.refuses(c.Key) {
+	if refused {
 		return dedup.Grant{}, errNewCode
 	}
 	return s.Store.Acquire(ctx, c)
@@ -123,6 +124,48 @@ func TestQuestionIsShared(t *testing.T) {
 			t.Errorf("the questions have %d records, want 1", records)
 		}
 	})
+}
+
+// A transaction that the store refuses is a failure of the message only where a question that began after the refusal passes: one that
+// passed before, or began before, says nothing of an outage that began since. Questions stay a second apart.
+func TestQuestionAfterTheRefusal(t *testing.T) {
+	t.Parallel()
+	for name, takes := range map[string]time.Duration{"passed before": 0, "began before": 250 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begun := time.Now()
+				store := &refusingStore{Store: memstore.New(), takes: takes}
+				store.refuses = func(key string) bool {
+					return question.IsKey(key) && time.Since(begun) >= time.Second && time.Since(begun) < 4*time.Second
+				}
+				once := must.Get(dedup.New(store, "payments"))(t)
+				deliver := func(id string, at time.Duration) error { // whose transaction is refused then
+					return guard(once, t.Context(), message(id), func(context.Context, dedup.Lease) (bool, error) {
+						time.Sleep(at - time.Since(begun))
+						return false, question.FromStore(errNewCode)
+					})
+				}
+				var wg sync.WaitGroup
+				for id, tt := range map[string]struct {
+					at     time.Duration
+					outage bool
+				}{
+					"before": {at: 900 * time.Millisecond}, "in": {at: 1100 * time.Millisecond, outage: true}, "too": {at: 1200 * time.Millisecond, outage: true},
+					"after": {at: 6 * time.Second},
+				} {
+					wg.Go(func() {
+						if err := deliver(id, tt.at); !errors.Is(err, errNewCode) || errors.Is(err, sqsonce.ErrUnavailable) != tt.outage {
+							t.Errorf("%s: got %v, want unavailable %t", id, err, tt.outage)
+						}
+					})
+				}
+				wg.Wait()
+				if asked := store.asked.Load(); asked != 3 {
+					t.Errorf("%d questions, want 3", asked)
+				}
+			})
+		})
+	}
 }
 
 // A question that its caller gives up says nothing to the others.

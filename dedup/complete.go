@@ -164,7 +164,7 @@ func (o *Once) completeBare(ctx context.Context, s *success) {
 }
 
 // control renews the lease to the end that it has, and reports whether the complete may be sent again. One that never had anything that
-// the store could refuse needs no control.
+// the store could refuse has no control: a renewal of its record does not show that the store completes others.
 func (o *Once) control(ctx context.Context, s *success) (send bool) {
 	if !s.stripped && s.isBare() {
 		return true

@@ -63,9 +63,8 @@ var (
 // can cause it: the store refuses a value, or the data was read and is not a record. Any other answer of a store, and the end
 // of a timeout, says nothing about the message. A host that stops knows by itself that the handler did not run.
 func (o *Once) unrun(ctx context.Context, err error) error {
-	_, refused := errors.AsType[*sqsonce.OptionError](err)
 	switch {
-	case refused, errors.Is(err, ErrRecord), errors.Is(context.Cause(ctx), sqsonce.ErrShutdown):
+	case refusesValue(err), errors.Is(err, ErrRecord), errors.Is(context.Cause(ctx), sqsonce.ErrShutdown):
 		return err
 	case errors.Is(err, sqsonce.ErrUnavailable):
 		return o.withQuestion(err)

@@ -15,6 +15,7 @@ import (
 func init() {
 	hook.Offer(map[string]any{
 		"dedup.guard": (*Once).guard, "dedup.leaseFrom": leaseFrom, "dedup.stopRenewal": stopRenewal, "dedup.handlerResult": handlerResult,
+		"dedup.recording": recording,
 	})
 }
 
@@ -78,6 +79,14 @@ func handlerResult(ctx context.Context, err error) Result {
 	return ctx.Value(leaseContextKey{}).(*recordLease).result(nil, err)
 }
 
+// recording tells the host whether the handler under ctx's lease has returned, so that its inbox has the message: without it guard's
+// function counts as the handler until it calls [stopRenewal] or returns. An inbox that calls the handler again says so before.
+func recording(ctx context.Context, on bool) {
+	if rl, ok := recordLeaseFrom(ctx); ok {
+		rl.tellRecording(ctx, on)
+	}
+}
+
 // stopRenewal ends the renewals of the record lease under which ctx's handler runs. Call
 // it before a transaction that writes the record, after the user's code and just before the commit. A renewal at the
 // same time as the transaction would make one of the two fail with a conflict. A second call returns the lease as it is
@@ -91,8 +100,8 @@ func handlerResult(ctx context.Context, err error) Result {
 // The transaction and its retries should end by the returned Until. Run them on a context of their own
 // ([context.WithoutCancel] and a timeout), since a host that stops cancels ctx while the commit is still allowed.
 //
-// The error matches [sqsonce.ErrLeaseLost] if another owner took over. Any other error says that the lease has expired
-// and that the store could not tell who owns the record. After an error the transaction must not be sent.
+// The error matches [sqsonce.ErrLeaseLost] if another owner took over. Any other error is unavailable and says that the lease
+// has expired and that the store could not tell who owns the record. After an error the transaction must not be sent.
 //
 // A lease that ends with the process (Message.KillAt) is not renewed, whatever least is.
 func stopRenewal(ctx context.Context, least time.Duration) (Lease, error) {
@@ -100,5 +109,6 @@ func stopRenewal(ctx context.Context, least time.Duration) (Lease, error) {
 	if !ok {
 		return Lease{}, errNoLease
 	}
+	rl.tellRecording(ctx, true)
 	return rl.prepareCommit(ctx, least)
 }

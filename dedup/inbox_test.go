@@ -10,6 +10,7 @@ import (
 
 	"github.com/sqsonce/sqsonce/internal/inboxkit"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/question"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
@@ -232,4 +233,30 @@ func TestStopRenewalWithKillAt(t *testing.T) {
 			t.Errorf("got error %v after calls %s, want nil after [acquire]", err, f.log())
 		}
 	})
+}
+
+// A store that keeps an inbox from its commit, because the lease is over and its renewal is not answered or answered too late, is no failure
+// of the message. A question comes with the error.
+func TestStopRenewalOfASlowStore(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]func(*faults){
+		"no answer": func(f *faults) { f.fail("renew", errStore) },
+		"late":      func(f *faults) { f.after = slow("renew", time.Minute) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFaults()
+				set(f)
+				err := guard(newOnce(t, f), t.Context(), message("1"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
+					time.Sleep(time.Minute)
+					_, err := inboxkit.StopRenewal(ctx, 10*time.Second)
+					return err == nil, err
+				})
+				_, asks := question.Of(err)
+				if !errors.Is(err, sqsonce.ErrUnavailable) || errors.Is(err, sqsonce.ErrLeaseLost) || !asks {
+					t.Errorf("got error %v, with a question %t; want ErrUnavailable and true", err, asks)
+				}
+			})
+		})
+	}
 }

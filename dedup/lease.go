@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // afterKill is how long a lease outlasts the instant at which the host ends the process. Lambda was seen to let a
@@ -64,6 +66,8 @@ type recordLease struct {
 	cancel    context.CancelCauseFunc // of what needs the lease: the handler, or the retries of the complete
 	cancelled sync.Once               // the handler, because of the lease; not under mu
 	failing   atomic.Bool             // a line says so of a renewal or the complete
+	nested    bool                    // the call comes from inside a handler of a Once
+	recording bool                    // see tellRecording; only the delivery's goroutine uses it
 
 	timer   *time.Timer // tick
 	due     time.Time   // of the next renewal
@@ -157,6 +161,19 @@ func (rl *recordLease) setLength(now time.Time) {
 	rl.length, rl.renewed = rl.once.o.LeaseDuration, true
 	if k := rl.task.killAt; k.After(now) {
 		rl.length, rl.renewed = k.Sub(now)+afterKill, false
+	}
+}
+
+// tellRecording tells the host whether this delivery has the message in place of a handler: see [settle.Record].
+func (rl *recordLease) tellRecording(ctx context.Context, on bool) {
+	if rl.recording == on {
+		return
+	}
+	rl.recording = on
+	if on {
+		settle.Record(ctx)
+	} else {
+		settle.Recorded(ctx)
 	}
 }
 

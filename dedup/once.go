@@ -184,9 +184,14 @@ func (o *Once) checkHost(ctx context.Context) {
 
 // do is the whole way of one delivery.
 func (o *Once) do(ctx context.Context, t task) error {
-	settle.Before(ctx)
-	o.checkHost(ctx)
 	rl := newRecordLease(o, t)
+	if rl.nested = nested(ctx); rl.nested || t.replay != nil {
+		rl.tellRecording(ctx, true) // the caller's handler goes on afterwards
+	} else {
+		settle.Before(ctx)
+	}
+	defer rl.tellRecording(ctx, false)
+	o.checkHost(ctx)
 	if known, err := o.joinPeers(ctx, rl); known {
 		return err
 	}

@@ -125,8 +125,9 @@ type CompletePolicy int
 const (
 	// OnCompleteFailedRedeliver repeats the complete while the host has the message: a worker until MaxExtension or its stop,
 	// a function until its margin. Then the delivery fails with [sqsonce.ErrUnavailable]. This process goes on to complete the
-	// record, and the handler runs again if another process takes the record over after the lease has expired. A complete that
-	// the store refuses also without hash and result, while it renews the lease, is not repeated for as long: the delivery fails.
+	// record, and the handler runs again if another process takes the record over after the lease has expired. If the success has
+	// a payload hash, a result or the reason of a Skip, and the store refuses its complete with and without them while it renews
+	// the lease, the complete is not repeated for as long: the delivery fails.
 	OnCompleteFailedRedeliver CompletePolicy = iota
 	// OnCompleteFailedAcknowledge repeats the complete for CallTimeout. Then it lets the host delete the message, and the
 	// event runs again only if SQS or the producer delivers it again.

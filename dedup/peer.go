@@ -49,7 +49,7 @@ func (p *peers) leave(key string, rl *recordLease) {
 // needs nothing that the waiting deliveries occupy: it has its slot of the host and its record.
 func (o *Once) joinPeers(ctx context.Context, rl *recordLease) (known bool, err error) {
 	t := &rl.task
-	waits := o.o.PeerWait >= 0 && !nested(ctx)
+	waits := o.o.PeerWait >= 0 && !rl.nested
 	var bound <-chan time.Time // one bound for the ends of all peers together
 	for {
 		if r, ok := o.cache.get(t.key); ok && t.replay == nil && !t.redriven {

@@ -35,6 +35,12 @@ func (s recoveringStore) Release(ctx context.Context, l Lease, cause error) (err
 	return orPanic(err, p)
 }
 
+// Inspect is that of a store that is an [Inspector].
+func (s recoveringStore) Inspect(ctx context.Context, key string) (r Record, err error) {
+	p := host.Recover(func() { r, err = s.Store.(Inspector).Inspect(ctx, key) })
+	return r, orPanic(err, p)
+}
+
 func orPanic(err, panicked error) error {
 	if panicked != nil {
 		return panicked

@@ -63,7 +63,7 @@ func (rl *recordLease) renew(ctx context.Context) error {
 		rl.setUntil(l.Until)
 		rl.logAnswer(ctx)
 	case errors.Is(err, sqsonce.ErrLeaseLost):
-		rl.renewalRefused(err)
+		rl.lose(err)
 	case ctx.Err() == nil: // else the handler has returned, and the renewal was abandoned
 		rl.once.counts.storeErrors.Add(1)
 		rl.logFailure(ctx, "dedup: renewal failed", err)
@@ -186,31 +186,23 @@ func (rl *recordLease) prepareCommit(ctx context.Context, least time.Duration) (
 		}
 		if rl.left() <= 0 {
 			err = cmp.Or(err, errSlowStore)
-			return Lease{}, fmt.Errorf("dedup: lease over and not renewed, do not commit %s: %w", rl.once.record(rl.task.key), err)
+			return Lease{}, rl.once.unavailable(fmt.Errorf("dedup: lease over and not renewed, do not commit %s: %w", rl.once.record(rl.task.key), err))
 		}
 	}
 	return rl.current(), nil
 }
 
-// renewalRefused notes that the store refused a renewal. While the record is being completed an earlier complete, whose answer
-// was lost, may be why: that is for the complete to find out.
-func (rl *recordLease) renewalRefused(refusal error) {
+// lose notes that the store refused the owner, and cancels the handler. While the record is being completed an earlier complete, whose
+// answer was lost, may be why: that is for the complete to find out.
+func (rl *recordLease) lose(refusal error) {
 	rl.mu.Lock()
-	completing, cancel := rl.phase == phaseCompleting, rl.cancel
-	if completing {
+	if rl.phase == phaseCompleting {
+		cancel := rl.cancel
 		rl.move(phaseReturned)
-	}
-	rl.mu.Unlock()
-	if completing {
+		rl.mu.Unlock()
 		cancel(refusal)
 		return
 	}
-	rl.lose(refusal)
-}
-
-// lose notes that the store refused the owner, and cancels the handler.
-func (rl *recordLease) lose(refusal error) {
-	rl.mu.Lock()
 	if rl.lost == nil {
 		rl.lost = rl.once.lostError(rl.task.key, refusal)
 		if errors.Is(refusal, ErrForeignWriter) {

@@ -32,13 +32,13 @@ func (o *Once) run(ctx context.Context, rl *recordLease, l Lease) (err error) {
 	var e ending
 	host.Run(func() error {
 		o.decided(handlerCtx, t, Decision{Outcome: o.started(ctx, l), Fence: l.Fence}) // the lease is renewed meanwhile
+		rl.tellRecording(ctx, false)
 		settle.Ran(ctx, true)
 		e = t.run(handlerCtx, rl.current())
 		return e.err
 	}, func(handlerErr error) { // also a panic's
+		rl.tellRecording(ctx, true)
 		rl.leave(phaseReturned)
-		settle.Record(ctx)
-		defer settle.Recorded(ctx)
 		e.err = handlerErr
 		err = o.finish(ctx, rl, e)
 	})

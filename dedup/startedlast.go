@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/sqsonce/sqsonce"
-	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/question"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
@@ -20,12 +19,11 @@ import (
 
 // apartStarts are the suspects that a Once starts apart from other messages.
 type apartStarts struct {
-	turn  chan struct{} // who writes the record
-	name  string        // of the record
-	store Store         // of the record. An inbox's Acquire would write it in a handler's transaction
-	read  Store         // the same, for Inspect
+	turn  chan struct{}   // who writes the record
+	name  string          // of the record
+	store recoveringStore // of the record. An inbox's Acquire would write it in a handler's transaction
 
-	unread sync.Once // logs that read has no Inspect
+	unread sync.Once // logs that the store has no Inspect
 }
 
 // recordStore is a store of an inbox whose Acquire writes in a handler's transaction.
@@ -38,7 +36,7 @@ func (a *apartStarts) init(s Store) {
 	if i, ok := s.(recordStore); ok {
 		s = i.Records()
 	}
-	a.turn, a.name, a.store, a.read = make(chan struct{}, 1), rand.Text()[:16], recoveringStore{s}, s
+	a.turn, a.name, a.store = make(chan struct{}, 1), rand.Text()[:16], recoveringStore{s}
 }
 
 func (o *Once) startsKey(name string) string { return o.consumer + question.KeyPrefix + "last/" + name }
@@ -46,7 +44,7 @@ func (o *Once) startsKey(name string) string { return o.consumer + question.KeyP
 // noteStart notes that the delivery starts now, if its host runs it as a suspect apart from others. Without the note the suspect that
 // started before could be accused in its place, so the delivery must not start then.
 func (o *Once) noteStart(ctx context.Context, rl *recordLease) error {
-	if !settle.RunsSuspect(ctx) {
+	if rl.nested || !settle.RunsSuspect(ctx) { // nested: the suspect is the delivery whose handler calls
 		return nil
 	}
 	s := &o.apart
@@ -80,8 +78,7 @@ func (o *Once) startedLast(ctx context.Context, name, owner string) bool {
 	if name == "" {
 		return false // a note of an earlier version, or a damaged one
 	}
-	reader, ok := o.apart.read.(Inspector)
-	if !ok {
+	if _, ok := o.apart.store.Store.(Inspector); !ok {
 		o.apart.unread.Do(func() {
 			o.o.Logger.WarnContext(ctx, "dedup: the store is no dedup.Inspector: after a crash no suspect is sent to the dead-letter queue", "consumer", o.consumer)
 		})
@@ -89,10 +86,8 @@ func (o *Once) startedLast(ctx context.Context, name, owner string) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.o.CallTimeout)
 	defer cancel()
-	var r Record
-	var err error
-	p := host.Recover(func() { r, err = reader.Inspect(ctx, o.startsKey(name)) })
-	if err = orPanic(err, p); err != nil && !errors.Is(err, ErrNotFound) {
+	r, err := o.apart.store.Inspect(ctx, o.startsKey(name))
+	if err != nil && !errors.Is(err, ErrNotFound) {
 		o.o.Logger.WarnContext(ctx, "dedup: the store does not tell which suspect started last before a crash: none is sent to the dead-letter queue", "consumer", o.consumer, "error", err)
 	}
 	return err == nil && r.Owner != "" && strings.HasSuffix(owner, r.Owner) // an inbox's note of a start has a prefix

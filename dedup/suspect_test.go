@@ -171,3 +171,30 @@ func TestAccusedStartedLast(t *testing.T) {
 		})
 	}
 }
+
+// What a suspect's handler calls under records of the same Once does not start after the suspect: it is the suspect that runs.
+func TestAccusedInsideDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &mortal{Store: memstore.New()}
+		once := must.Get(dedup.New(store, "test", func(o *dedup.Options) {
+			o.Key = func(m *sqsonce.Message) (string, error) { return m.ID, nil }
+		}))(t)
+		h := once.Handler(func(ctx context.Context, _ *sqsonce.Message) error {
+			_, err := dedup.Do(ctx, once, "charge", func(context.Context) (int, error) {
+				store.dead.Store(true)
+				return 0, errDead
+			})
+			return err
+		})
+		must.Get(store.Acquire(t.Context(), dedup.Claim{Key: "test#1", Owner: "first", Lease: time.Second, Retention: time.Hour}))(t)
+		for _, alone := range []bool{false, true} {
+			time.Sleep(5 * time.Minute)
+			store.dead.Store(false)
+			s, ok := settle.SuspectOf(h(settle.WithSuspects(t.Context(), 3), &sqsonce.Message{ID: "1", ReceiveCount: 3}))
+			if !ok || s.Alone != alone {
+				t.Errorf("suspect %+v, want accused %t", s, alone)
+			}
+			_ = h(settle.RunningSuspect(t.Context()), &sqsonce.Message{ID: "1", ReceiveCount: 3})
+		}
+	})
+}

@@ -129,7 +129,12 @@ func (i *Inbox) Handler(h func(context.Context, *sqsonce.Message, *sql.Tx) error
 	}
 	guarded := inboxkit.Guard(i.once, func(ctx context.Context, m *sqsonce.Message, _ dedup.Lease) (bool, error) {
 		d := deliveryFrom(ctx)
-		err := d.tx.run(ctx, func(ctx context.Context, tx *sql.Tx) error { return h(ctx, m, tx) })
+		err := d.tx.run(ctx, func(ctx context.Context, tx *sql.Tx) error {
+			inboxkit.Recording(ctx, false) // it may have been called before
+			err := h(ctx, m, tx)
+			inboxkit.Recording(ctx, true)
+			return err
+		})
 		switch {
 		case host.Void(err):
 			return d.skip(ctx, err)

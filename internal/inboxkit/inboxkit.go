@@ -18,6 +18,8 @@ var (
 	LeaseFrom = hook.Take[func(context.Context) (dedup.Lease, bool)]("dedup.leaseFrom")
 	// StopRenewal ends the renewals of that lease, before the commit. At least so much of the lease is left then.
 	StopRenewal = hook.Take[func(context.Context, time.Duration) (dedup.Lease, error)]("dedup.stopRenewal")
+	// Recording tells the host whether the handler has returned. After StopRenewal it has.
+	Recording = hook.Take[func(context.Context, bool)]("dedup.recording")
 	// ResultOf returns the result that the transaction completes the record with, after a handler that returned the error.
 	ResultOf = hook.Take[func(context.Context, error) dedup.Result]("dedup.handlerResult")
 )

@@ -65,8 +65,8 @@ func (c hostContext) Value(key any) any { return c.values.Value(key) }
 // AfterFunc lets package context derive from c without a goroutine.
 func (c hostContext) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(c.Context, f) }
 
-// Record tells the host that the handler has returned, and that middleware records its outcome until [Recorded] is called: a
-// handler whose own deadline has passed is not stuck meanwhile.
+// Record tells the host that middleware has the message, and not the handler, until [Recorded] is called: it records the outcome of a
+// handler that has returned, or answers a call that a handler makes. A handler whose own deadline has passed is not stuck meanwhile.
 func Record(ctx context.Context) { record(ctx, 1) }
 
 // Recorded ends a [Record].
@@ -92,7 +92,7 @@ func Before(ctx context.Context) {
 	}
 }
 
-// InHandler reports whether the handler itself runs, as far as middleware tells: it is called, and nobody records its outcome.
+// InHandler reports whether the handler itself runs, as far as middleware tells: it is called, and no [Record] is under way.
 func InHandler(ctx context.Context) bool {
 	s, ok := ctx.Value(settlementKey{}).(*settlement)
 	return ok && !s.before.Load() && s.recording.Load() == 0
