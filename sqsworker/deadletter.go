@@ -80,13 +80,15 @@ type deadLettered struct {
 
 func (l *loop) deadLettered(e deadLettered) {
 	d := e.d
-	l.deadLetters.refuses = e.err != nil
-	if e.err != nil {
+	l.deadLetters.refuses = e.err != nil && !deadletter.IsTooLarge(e.err) // else only this message
+	if l.deadLetters.refuses {
 		l.deadLetters.missing = l.deadLetters.missing || isMissing(e.err)
 		l.deadLetters.askAgain = l.now().Add(askAgainAfter)
 		if !isOutcomeUnknown(e.err) && !isThrottle(e.err) {
 			l.contradicted()
 		}
+	}
+	if e.err != nil {
 		l.log.ErrorContext(d.context(), "sqsworker: message not sent to the dead-letter queue: it is delivered again", d.about(keyError, e.err)...)
 	} else {
 		l.deadLetters.missing, l.reads.waitLogged = false, false

@@ -106,6 +106,34 @@ func TestLeftOutIsLogged(t *testing.T) {
 	})
 }
 
+// A message that is too large for the dead-letter queue is refused alone: the other rejected messages leave at their first receive.
+func TestTooLargeForTheDLQ(t *testing.T) {
+	t.Parallel()
+	bothKinds(t, setup{maxReceives: 5}, func(x *fixture) {
+		must.Get(x.c.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &x.dlq, Attributes: map[string]string{"MaximumMessageSize": "1024"}}))(x)
+		large := &sqs.SendMessageInput{QueueUrl: &x.url, MessageBody: aws.String("bad" + strings.Repeat("x", 2000))}
+		if host.IsFIFO(x.url) {
+			large.MessageGroupId, large.MessageDeduplicationId = aws.String("g"), aws.String("large")
+		}
+		must.Get(x.c.SendMessage(x.Context(), large))(x)
+		j := x.start(rejectBad)
+		time.Sleep(time.Second)
+		reads := x.calls(opAttributes)
+		for n := range 5 {
+			x.send(fmt.Sprintf("g%d:bad", n))
+		}
+		time.Sleep(5 * time.Second)
+		if len(x.dead()) != 5 {
+			x.Errorf("%d dead-lettered after one that was too large, want 5", len(x.dead()))
+		}
+		time.Sleep(time.Minute)
+		if q := x.queued(); len(q) != 1 || q[0].Body != *large.MessageBody || x.calls(opAttributes) != reads {
+			x.Errorf("%d in the queue, want the large one; attributes read %d times more, want none", len(q), x.calls(opAttributes)-reads)
+		}
+		j.stopClean()
+	})
+}
+
 // withKey tells the host the message's key, as dedup does.
 func withKey(h sqsonce.Handler) sqsonce.Handler {
 	return func(ctx context.Context, m *sqsonce.Message) error {
