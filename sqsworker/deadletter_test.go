@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -129,6 +130,46 @@ func TestTooLargeForTheDLQ(t *testing.T) {
 		time.Sleep(time.Minute)
 		if q := x.queued(); len(q) != 1 || q[0].Body != *large.MessageBody || x.calls(opAttributes) != reads {
 			x.Errorf("%d in the queue, want the large one; attributes read %d times more, want none", len(q), x.calls(opAttributes)-reads)
+		}
+		j.stopClean()
+	})
+}
+
+// slowSends is a client whose first send to a dead-letter queue takes a while.
+type slowSends struct {
+	Client
+	slow *atomic.Bool
+	took time.Duration
+}
+
+func (c slowSends) SendMessage(ctx context.Context, in *sqs.SendMessageInput, o ...func(*sqs.Options)) (*sqs.SendMessageOutput, error) {
+	if c.slow.CompareAndSwap(true, false) {
+		until(ctx, c.took)
+	}
+	return c.Client.SendMessage(ctx, in, o...)
+}
+
+// An answer of the dead-letter queue that the policy named before says nothing about the one that it names now.
+func TestAnswerOfTheDLQBefore(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
+		var slow atomic.Bool
+		slow.Store(true)
+		j := x.startWith(slowSends{x.c, &slow, 9 * time.Second}, rejectBad)
+		time.Sleep(host.Believed - 5*time.Second)
+		x.send("bad1")
+		time.Sleep(time.Second)
+		must.Get(x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.dlq}))(x)
+		other := x.create("other", nil)
+		x.setPolicy(policy("other", 5))
+		time.Sleep(10 * time.Second) // the policy is read, and then the answer comes
+		if slow.Load() || !x.log.has("not sent to the dead-letter queue") {
+			x.Error("no answer of the queue before")
+		}
+		x.send("bad2")
+		time.Sleep(time.Second)
+		if dead := x.srv.Messages(other); len(dead) != 1 || dead[0].ReceiveCount != 0 {
+			x.Errorf("dead-lettered at once: %+v, want the second message", dead)
 		}
 		j.stopClean()
 	})
