@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // A message that is unavailable accuses nobody: it may be the only one, or what it needs may be down for all. The error's question
@@ -50,8 +51,7 @@ const (
 	trialEvery   = 10 * time.Minute
 	lookAgain    = 10 * time.Second
 	leftReceives = 2 // of a message that is given back without a run
-	// provenRun is how long a handler must run to prove that its dependencies worked at its start. An acquire without an answer
-	// ends earlier, because dedup waits 6 s by default.
+	// provenRun is how long a handler must run to prove that its dependencies worked at its start.
 	provenRun = 8 * time.Second
 )
 
@@ -339,13 +339,17 @@ func (l *loop) proveBy(d *delivery) {
 	}
 	state, since, began := n.state, n.since, d.began // a message may run again meanwhile
 	proves := max(provenRun, 2*n.took, 2*d.took)
-	l.after(d.began.Add(proves).Sub(l.now()), func() {
+	var prove func()
+	prove = func() {
 		same := n.state == state && n.since.Equal(since)
 		switch {
 		case d.state != running || !d.began.Equal(began):
 			return
 		case 2*n.took > proves:
 			l.proveBy(d)
+			return
+		case !settle.InHandler(d.key.handler): // middleware may wait for a store that is down
+			l.after(provenRun, prove)
 			return
 		case !same || state == needsProven || state == needsDown && n.trial.message != d:
 		case state == needsDown:
@@ -360,5 +364,6 @@ func (l *loop) proveBy(d *delivery) {
 			l.endAgain(d) // its run may take hours
 			l.gotThrough()
 		}
-	})
+	}
+	l.after(d.began.Add(proves).Sub(l.now()), prove)
 }
