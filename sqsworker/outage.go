@@ -81,11 +81,11 @@ func (l *loop) setNeeds(s needsState) {
 // keepUnrun says that messages wait because of an outage, or of a doubt.
 func (n *needs) keepUnrun() bool { return n.state == needsDown || n.state == needsDoubted }
 
-// beginOutage begins the outage that a question told of which was asked at that time. It may have got no answer: other workers shall not
-// wait longer for what is held here than where it was refused.
-func (l *loop) beginOutage(asked time.Time) {
+// beginOutage begins the outage that a question told of. It may have got no answer: other workers shall not wait longer for what is held
+// here than where it was refused.
+func (l *loop) beginOutage(a *asked) {
 	l.setNeeds(needsDown)
-	waited := min(elapsed(l.needs.since, asked), askTimeout+time.Second) // a clock may jump
+	waited := min(elapsed(l.needs.since, a.begun), a.Within()+time.Second) // a clock may jump
 	l.whileNeeds(handOver-waited, lookAgain, func() {
 		l.expireHeld()
 		l.handOver(0)

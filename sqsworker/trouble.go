@@ -2,6 +2,7 @@ package sqsworker
 
 import (
 	"errors"
+	"github.com/sqsonce/sqsonce/internal/question"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -20,7 +21,7 @@ type trouble struct {
 const warnEvery = time.Minute
 
 // troubleSoon is when a line says at the latest that a message was unavailable. Until then the answer to its question may be part of it.
-const troubleSoon = askTimeout + 2*time.Second
+const troubleSoon = question.Timeout + 2*time.Second
 
 // countTrouble has a line count an outcome, also where its message gets through before anybody looks.
 func (l *loop) countTrouble() {
