@@ -150,20 +150,7 @@ func (l *loop) kept() []*delivery {
 }
 
 // mayHandOver says that a message and its group can be given back unrun: each has receives left.
-func (l *loop) mayHandOver(d *delivery) bool {
-	if d.group != nil {
-		for _, f := range d.group.followers {
-			if !l.hasReceives(f) {
-				return false
-			}
-		}
-	}
-	return l.hasReceives(d)
-}
-
-func (l *loop) hasReceives(d *delivery) bool {
-	return l.queue.maxReceives == 0 || d.lease.count <= l.queue.maxReceives-leftReceives
-}
+func (l *loop) mayHandOver(d *delivery) bool { return l.mayTrimGroup(heldAside, d) }
 
 // othersComplete is how long nothing starts after an outage. Package dedup goes on to complete the records of handlers that succeeded in
 // it, with pauses of a sixtieth of the time that it has lasted.
