@@ -65,14 +65,9 @@ func (l *loop) noteTrouble() {
 func (l *loop) forgetUnavailable(d *delivery) {
 	if d.unavailable > 0 {
 		d.unavailable, d.refuted = 0, false
-		l.needs.trouble.affected--
-		l.wakeTrouble()
-	}
-}
-
-// wakeTrouble has noteTrouble look whether the trouble is over, when the loop's event has been handled.
-func (l *loop) wakeTrouble() {
-	if l.needs.trouble.noted && l.needs.trouble.affected == 0 {
-		l.after(0, l.noteTrouble)
+		t := &l.needs.trouble
+		if t.affected--; t.noted && t.affected == 0 {
+			l.after(0, l.noteTrouble) // when the loop's event has been handled
+		}
 	}
 }
