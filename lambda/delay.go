@@ -84,7 +84,7 @@ func (v *invocation) retryInProgress(ctx context.Context, receiveCount int, err 
 }
 
 func (v *invocation) backoff(try int) (d time.Duration) {
-	if err := host.Recover(func() { d = v.opts.Backoff(try) }); err != nil {
+	if err := host.Contain(func() error { return host.Recover(func() { d = v.opts.Backoff(try) }) }); err != nil {
 		v.log.ErrorContext(v.ctx, "lambda: Options.Backoff failed, the default backoff is used", host.ErrorAttrs(err)...)
 		d = host.DefaultBackoff(try)
 	}

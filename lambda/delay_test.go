@@ -2,6 +2,7 @@ package lambda
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"time"
 
@@ -271,14 +272,19 @@ func TestRunningCopyIsNotChanged(t *testing.T) {
 }
 
 func TestBackoffThatPanics(t *testing.T) {
-	withQueue(t, false, nil, func(x *fixture) {
-		x.send("1", "2")
-		f := x.wrap(byBody(handlers{"1": fails(errTest)}), func(o *Options) { o.Backoff = func(int) time.Duration { panic("bug") } })
-		if got := x.failed(f, 30*time.Second, x.receive()); got != "1" {
-			t.Errorf("failed: got %q, want 1", got)
-		}
-		if got := x.visibleIn()["1"]; got > 13*time.Second {
-			t.Errorf("visible in %v, want the default backoff", got)
-		}
-	})
+	for name, backoff := range map[string]func(int) time.Duration{
+		"panic": func(int) time.Duration { panic("bug") }, "Goexit": func(int) time.Duration { runtime.Goexit(); return 0 },
+	} {
+		runWithQueue(t, name, false, nil, func(x *fixture) {
+			x.send("1", "2")
+			f := x.wrap(byBody(handlers{"1": fails(errTest)}), func(o *Options) { o.Backoff = backoff })
+			begun := time.Now()
+			if got := x.failed(f, 30*time.Second, x.receive()); got != "1" || time.Since(begun) > time.Second {
+				t.Errorf("failed: got %q after %s, want 1 at once", got, time.Since(begun))
+			}
+			if got := x.visibleIn()["1"]; got < 9*time.Second || got > 13*time.Second {
+				t.Errorf("visible in %v, want the default backoff", got)
+			}
+		})
+	}
 }

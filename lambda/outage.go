@@ -3,7 +3,6 @@ package lambda
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -14,8 +13,6 @@ import (
 )
 
 const (
-	// askTimeout bounds a question, unless the end of the handlers bounds it more.
-	askTimeout = 10 * time.Second
 	// askHolds is how long an answer holds for all invocations of the process. So they ask once a second at most.
 	askHolds = time.Second
 	// mostRuns is how often a message runs in one invocation: again after 1, 2, 4, 8 and 16 s.
@@ -79,14 +76,14 @@ func (v *invocation) tryAgain(f failure) bool {
 // asked is a question that the invocations of a process share, with its latest answer.
 type asked struct {
 	mu      sync.Mutex
-	running bool          // a call; it may go on after askTimeout
+	running bool          // a call; it may go on after its time
 	under   chan struct{} // closed when those who wait for an answer may look again; nil: none is expected
 	begun   time.Time     // the latest call
 	at      time.Time     // of the answer; zero: there is none
 	answer  error
 }
 
-var errHangs = fmt.Errorf("lambda: the store did not answer the question within %s", askTimeout)
+var errHangs = errors.New("lambda: the store did not answer the question in its time")
 
 // ask returns the answer to a question. known is false where the handlers' time is over before. Its calls do not overlap.
 func (v *invocation) ask(a *asked, q question.Question) (answer error, known bool) {
@@ -123,7 +120,7 @@ func (v *invocation) ask(a *asked, q question.Question) (answer error, known boo
 // call makes the call of a question, and tells its answer to those who wait for it. A call that the end of this invocation has ended
 // has no answer: another invocation makes its own.
 func (v *invocation) call(a *asked, q question.Question) (answer error, known bool) {
-	ctx, cancel := context.WithTimeout(v.ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(v.ctx, q.Within())
 	defer cancel()
 	var err error
 	returned := await(ctx, &v.abandoned, func() {

@@ -16,6 +16,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/question"
 )
 
 // TestQuestionThatMisbehaves: however a question ends, the invocation answers in time, its messages are hidden for a minute, and the next
@@ -75,6 +76,22 @@ func TestQuestionThatMisbehaves(t *testing.T) {
 				x.Errorf("asked %d times, want %d; down %t, want %t:\n%s", asked.Load(), tt.asked, down, tt.down, &x.log)
 			}
 			time.Sleep(2 * time.Hour)
+		})
+	}
+}
+
+// TestPatientQuestion: a question has the patience of the call that failed. A store that is slow, and works, ends no invocation.
+func TestPatientQuestion(t *testing.T) {
+	slow := func(ctx context.Context) error { return takes(12*time.Second)(ctx, nil) }
+	for patience, want := range map[time.Duration]int{0: 1, 21 * time.Second: 2} {
+		synctest.Test(t, func(t *testing.T) {
+			var r runs
+			f := wrap(t, r.wrap(fails(question.With(sqsonce.Unavailable(errRefused), question.Question{ID: 1, Ask: slow, Patience: patience}))),
+				func(o *Options) { o.Concurrency = 1 })
+			_, _ = f(timeout(t, time.Minute), batch("1", "2"))
+			if r.count() != want {
+				t.Errorf("patience %s: %d ran, want %d", patience, r.count(), want)
+			}
 		})
 	}
 }

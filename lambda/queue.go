@@ -55,10 +55,11 @@ type queueRead struct {
 // and in a process every 5 min; again where it contradicts them. After an error other than a denied access the next invocation asks again.
 func (v *invocation) attributes(ctx context.Context) queueAttributes {
 	r := &queueRead{done: make(chan struct{})}
-	if !v.queue.CompareAndSwap(nil, r) {
-		r = v.queue.Load()
-		<-r.done // not a sync.Once: in a bubble of testing/synctest no time passes while a goroutine waits for a mutex
-		return r.queueAttributes
+	for !v.queue.CompareAndSwap(nil, r) {
+		if other := v.queue.Load(); other != nil { // else contradicted has just dropped it
+			<-other.done // not a sync.Once: in a bubble of testing/synctest no time passes while a goroutine waits for a mutex
+			return other.queueAttributes
+		}
 	}
 	defer close(r.done)
 	r.queueAttributes = v.readAttributes(ctx)

@@ -2,9 +2,12 @@ package lambda
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,6 +46,41 @@ func TestAnswerWithoutAttributes(t *testing.T) {
 			t.Errorf("failed %q, dead-lettered %q; want the message dead-lettered by the policy that was read", got, x.dead())
 		}
 	})
+}
+
+// noAnswers is a client whose calls fail at once.
+type noAnswers struct{ Client }
+
+func (noAnswers) GetQueueUrl(context.Context, *sqs.GetQueueUrlInput, ...func(*sqs.Options)) (*sqs.GetQueueUrlOutput, error) {
+	return nil, errTest
+}
+
+// A read that another message contradicts meanwhile ends no process: those who wait for it have it, or read again.
+func TestAttributesContradictedMeanwhile(t *testing.T) {
+	a := must.Get(newAdapter(fails(nil), []func(*Options){func(o *Options) { o.Client = noAnswers{} }}, nil))(t)
+	a.log = slog.New(slog.DiscardHandler)
+	v := a.newInvocation(t.Context(), recordsOf(batch("m1").Records))
+	v.start(t.Context())
+	want := queueAttributes{maxReceives: 3}
+	v.queues.Store(standardARN, knownQueue{queueAttributes: want, read: time.Now().Add(-time.Minute)})
+	var asking sync.WaitGroup
+	var asked atomic.Bool
+	for range 4 {
+		asking.Go(func() {
+			for !asked.Load() {
+				v.contradicted()
+			}
+		})
+		asking.Go(func() {
+			for range 100_000 {
+				if got := v.attributes(t.Context()); got != want {
+					t.Errorf("got %+v, want %+v", got, want)
+				}
+			}
+			asked.Store(true)
+		})
+	}
+	asking.Wait()
 }
 
 // A redrive policy that is attached while a process lives is used within 5 min.

@@ -160,26 +160,22 @@ func (v *invocation) runSuspect(chain []int, w *worker) {
 func (v *invocation) deleteSucceeded() {
 	ctx, cancel := context.WithTimeout(v.sendCtx, callTimeout)
 	defer cancel()
-	var entries []sqstypes.DeleteMessageBatchRequestEntry
+	var succeeds []int
 	v.suspects.mu.Lock() // a handler that was abandoned may return, and its worker go on
 	for i := range v.slots {
-		if r := &v.records[i]; v.slots[i].is(succeeded) && r.ReceiptHandle != "" && !v.suspects.deleted[i] {
-			if v.suspects.deleted == nil {
-				v.suspects.deleted = map[int]bool{}
-			}
-			v.suspects.deleted[i] = true
-			entries = append(entries, sqstypes.DeleteMessageBatchRequestEntry{Id: host.EntryID(len(entries) % host.MaxBatch), ReceiptHandle: &r.ReceiptHandle})
+		if v.slots[i].is(succeeded) && v.records[i].ReceiptHandle != "" && !v.suspects.deleted[i] {
+			succeeds = append(succeeds, i)
 		}
 	}
 	v.suspects.mu.Unlock()
-	if len(entries) == 0 {
+	if len(succeeds) == 0 {
 		return
 	}
 	url, err := v.queueURL(ctx, v.records[0].QueueARN)
-	for batch := range slices.Chunk(entries, host.MaxBatch) {
+	for batch := range slices.Chunk(succeeds, host.MaxBatch) {
 		var out *sqs.DeleteMessageBatchOutput
 		if err == nil {
-			out, err = v.client.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &url, Entries: batch})
+			out, err = v.deleteBatch(ctx, url, batch)
 		}
 		if err != nil {
 			v.log.WarnContext(ctx, "lambda: messages not deleted before a suspect runs: they come back if it crashes the process", "messages", len(batch), keyError, err)
@@ -189,4 +185,27 @@ func (v *invocation) deleteSucceeded() {
 			v.log.WarnContext(ctx, "lambda: messages not deleted before a suspect runs: they come back if it crashes the process", "messages", 1, "code", aws.ToString(f.Code))
 		}
 	}
+}
+
+// deleteBatch deletes records. What SQS does not confirm is deleted again before the next suspect.
+func (v *invocation) deleteBatch(ctx context.Context, url string, records []int) (*sqs.DeleteMessageBatchOutput, error) {
+	in := &sqs.DeleteMessageBatchInput{QueueUrl: &url}
+	for n, i := range records {
+		in.Entries = append(in.Entries, sqstypes.DeleteMessageBatchRequestEntry{Id: host.EntryID(n), ReceiptHandle: &v.records[i].ReceiptHandle})
+	}
+	out, err := v.client.DeleteMessageBatch(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	v.suspects.mu.Lock()
+	defer v.suspects.mu.Unlock()
+	if v.suspects.deleted == nil {
+		v.suspects.deleted = map[int]bool{}
+	}
+	for _, e := range out.Successful {
+		if n, ok := host.EntryIndex(e.Id, len(records)); ok {
+			v.suspects.deleted[records[n]] = true
+		}
+	}
+	return out, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/settle"
+	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
 // Suspects run one after the other, after the others and in the order of their starts, also when one of them calls runtime.Goexit, and
@@ -79,6 +80,40 @@ func TestSuspectsOneByOne(t *testing.T) {
 			}
 			if dead := x.dead(); !strings.HasPrefix(dead, tt.lone) || tt.lone == "" && dead != "" {
 				t.Errorf("dead-lettered: %q, want %q", dead, tt.lone)
+			}
+		})
+	}
+}
+
+// TestDeleteBeforeSuspectsIsRepeated: what SQS has not deleted before one suspect is deleted before the next one.
+func TestDeleteBeforeSuspectsIsRepeated(t *testing.T) {
+	for name, fails := range map[string]fault.Rule{
+		"call":  {Op: "DeleteMessageBatch", Nth: 1, Do: fault.Error, Code: "AccessDenied"},
+		"entry": {Op: "DeleteMessageBatch", Nth: 1, Do: fault.FailEntries, Entries: []int{1}},
+		"none":  {Op: "DeleteMessageBatch", Nth: 1, Do: fault.DropEntries},
+	} {
+		runWithQueue(t, name, false, []fault.Rule{fails}, func(x *fixture) {
+			begun := time.Now()
+			f := x.wrap(func(ctx context.Context, m *sqsonce.Message) error {
+				at := time.Duration(strings.Index("123", m.Body))
+				if at < 0 {
+					return nil
+				}
+				if settle.Suspects(ctx) > 0 { // as dedup does
+					return settle.NewSuspect(sqsonce.Unavailable(errTest), begun.Add(at))
+				}
+				if left := len(x.srv.Messages(x.url)); at > 0 && left != 3-int(at) {
+					x.Errorf("%d in the queue when suspect %s starts, want it and those after it", left, m.Body)
+				}
+				return nil
+			})
+			x.send("1", "2", "3", "other", "another")
+			e := x.receive()
+			for i := range e.Records {
+				e.Records[i].Attributes["ApproximateReceiveCount"] = "3"
+			}
+			if got := x.failed(f, time.Minute, e); got != "" || x.calls("DeleteMessageBatch") != 3 {
+				x.Errorf("failed %q, %d calls to delete, want one before each suspect", got, x.calls("DeleteMessageBatch"))
 			}
 		})
 	}

@@ -59,13 +59,6 @@ func (a queueAttributes) inTime(retry, sentAt time.Time) time.Time {
 	case now.Before(last):
 		return last
 	default:
-		return earliest(retry, now.Add(a.visibility/2))
+		return now.Add(min(retry.Sub(now), a.visibility/2))
 	}
-}
-
-func earliest(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }

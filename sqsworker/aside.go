@@ -185,7 +185,7 @@ func (l *loop) probePause() time.Duration {
 // holdsLate says that a message is held that cannot be given back.
 func (l *loop) holdsLate() bool {
 	for _, d := range l.deliveries {
-		if l.isAside(d) && !l.hasReceives(d) {
+		if l.isAside(d) && !l.mayTrim(heldAside, d) {
 			return true
 		}
 	}

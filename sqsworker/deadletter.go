@@ -57,7 +57,7 @@ func (l *loop) reject(d *delivery, r result) {
 		err := l.sendToDeadLetter(ctx, queueURL, d, r)
 		done(results{err}.callResult(err))
 		l.settle(d, r, err == nil)
-		return deadLettered{d, r, err}
+		return deadLettered{d, r, queueURL, err}
 	})
 }
 
@@ -73,23 +73,20 @@ func (l *loop) sendToDeadLetter(ctx context.Context, queueURL string, d *deliver
 
 // deadLettered is the answer to a send to the dead-letter queue.
 type deadLettered struct {
-	d      *delivery
-	result result // of the handler
-	err    error  // of the send
+	d        *delivery
+	result   result // of the handler
+	queueURL string
+	err      error // of the send
 }
 
 func (l *loop) deadLettered(e deadLettered) {
 	d := e.d
-	l.deadLetters.refuses = e.err != nil
+	if e.queueURL == l.queue.deadLetter { // a read may have replaced it meanwhile
+		l.noteDeadLetters(e.err)
+	}
 	if e.err != nil {
-		l.deadLetters.missing = l.deadLetters.missing || isMissing(e.err)
-		l.deadLetters.askAgain = l.now().Add(askAgainAfter)
-		if !isOutcomeUnknown(e.err) && !isThrottle(e.err) {
-			l.contradicted()
-		}
 		l.log.ErrorContext(d.context(), "sqsworker: message not sent to the dead-letter queue: it is delivered again", d.about(keyError, e.err)...)
 	} else {
-		l.deadLetters.missing, l.reads.waitLogged = false, false
 		l.counters.sent.Add(1)
 		l.log.InfoContext(d.context(), "sqsworker: message sent to the dead-letter queue", d.about(keyReason, e.result.err)...)
 	}
@@ -105,6 +102,21 @@ func (l *loop) deadLettered(e deadLettered) {
 	default:
 		d.rejected = true
 		l.delete(d)
+	}
+}
+
+// noteDeadLetters notes what the dead-letter queue answered to a send.
+func (l *loop) noteDeadLetters(err error) {
+	q := &l.deadLetters
+	q.refuses = err != nil && !deadletter.IsTooLarge(err) // else only that message
+	switch {
+	case q.refuses:
+		q.missing, q.askAgain = q.missing || isMissing(err), l.now().Add(askAgainAfter)
+		if !isOutcomeUnknown(err) && !isThrottle(err) {
+			l.contradicted()
+		}
+	case err == nil:
+		q.missing, l.reads.waitLogged = false, false
 	}
 }
 

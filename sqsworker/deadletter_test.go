@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -103,6 +104,74 @@ func TestLeftOutIsLogged(t *testing.T) {
 		if x.wantEmpty(); len(x.dead()) != 1 || !x.log.has("attribute not added") {
 			t.Errorf("%d dead-lettered, and no line", len(x.dead()))
 		}
+	})
+}
+
+// A message that is too large for the dead-letter queue is refused alone: the other rejected messages leave at their first receive.
+func TestTooLargeForTheDLQ(t *testing.T) {
+	t.Parallel()
+	bothKinds(t, setup{maxReceives: 5}, func(x *fixture) {
+		must.Get(x.c.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &x.dlq, Attributes: map[string]string{"MaximumMessageSize": "1024"}}))(x)
+		large := &sqs.SendMessageInput{QueueUrl: &x.url, MessageBody: aws.String("bad" + strings.Repeat("x", 2000))}
+		if host.IsFIFO(x.url) {
+			large.MessageGroupId, large.MessageDeduplicationId = aws.String("g"), aws.String("large")
+		}
+		must.Get(x.c.SendMessage(x.Context(), large))(x)
+		j := x.start(rejectBad)
+		time.Sleep(time.Second)
+		reads := x.calls(opAttributes)
+		for n := range 5 {
+			x.send(fmt.Sprintf("g%d:bad", n))
+		}
+		time.Sleep(5 * time.Second)
+		if len(x.dead()) != 5 {
+			x.Errorf("%d dead-lettered after one that was too large, want 5", len(x.dead()))
+		}
+		time.Sleep(time.Minute)
+		if q := x.queued(); len(q) != 1 || q[0].Body != *large.MessageBody || x.calls(opAttributes) != reads {
+			x.Errorf("%d in the queue, want the large one; attributes read %d times more, want none", len(q), x.calls(opAttributes)-reads)
+		}
+		j.stopClean()
+	})
+}
+
+// slowSends is a client whose first send to a dead-letter queue takes a while.
+type slowSends struct {
+	Client
+	slow *atomic.Bool
+	took time.Duration
+}
+
+func (c slowSends) SendMessage(ctx context.Context, in *sqs.SendMessageInput, o ...func(*sqs.Options)) (*sqs.SendMessageOutput, error) {
+	if c.slow.CompareAndSwap(true, false) {
+		until(ctx, c.took)
+	}
+	return c.Client.SendMessage(ctx, in, o...)
+}
+
+// An answer of the dead-letter queue that the policy named before says nothing about the one that it names now.
+func TestAnswerOfTheDLQBefore(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{maxReceives: 5}, func(x *fixture) {
+		var slow atomic.Bool
+		slow.Store(true)
+		j := x.startWith(slowSends{x.c, &slow, 9 * time.Second}, rejectBad)
+		time.Sleep(host.Believed - 5*time.Second)
+		x.send("bad1")
+		time.Sleep(time.Second)
+		must.Get(x.c.DeleteQueue(x.Context(), &sqs.DeleteQueueInput{QueueUrl: &x.dlq}))(x)
+		other := x.create("other", nil)
+		x.setPolicy(policy("other", 5))
+		time.Sleep(10 * time.Second) // the policy is read, and then the answer comes
+		if slow.Load() || !x.log.has("not sent to the dead-letter queue") {
+			x.Error("no answer of the queue before")
+		}
+		x.send("bad2")
+		time.Sleep(time.Second)
+		if dead := x.srv.Messages(other); len(dead) != 1 || dead[0].ReceiveCount != 0 {
+			x.Errorf("dead-lettered at once: %+v, want the second message", dead)
+		}
+		j.stopClean()
 	})
 }
 

@@ -105,7 +105,7 @@ func (w *Worker) settle(d *delivery, r result, deadLettered bool) {
 }
 
 func (w *Worker) backoff(d *delivery, attempt int) (delay time.Duration) {
-	if err := host.Recover(func() { delay = w.opts.Backoff(attempt) }); err != nil {
+	if err := host.Contain(func() error { return host.Recover(func() { delay = w.opts.Backoff(attempt) }) }); err != nil {
 		w.log.ErrorContext(d.context(), "sqsworker: Options.Backoff failed, the default is used", d.event(host.ErrorAttrs(err)...)...)
 		delay = host.DefaultBackoff(attempt)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +63,25 @@ func TestRetryAfterAndBackoff(t *testing.T) {
 				x.Errorf("came back after %s, want %s", got, tc.want)
 			}
 			j.stopClean()
+		})
+	}
+}
+
+// A Backoff that does not return has its default take its place, and its message keeps no slot.
+func TestBackoffThatDoesNotReturn(t *testing.T) {
+	t.Parallel()
+	for name, backoff := range map[string]func(int) time.Duration{
+		"panics": func(int) time.Duration { panic("broken") }, "Goexit": func(int) time.Duration { runtime.Goexit(); return 0 },
+	} {
+		runParallel(t, name, setup{}, func(x *fixture) {
+			x.send("a", "b")
+			j := x.start(func(_ context.Context, m *sqsonce.Message) error {
+				if m.Body == "a" && m.ReceiveCount == 1 {
+					return errTest
+				}
+				return nil
+			}, func(o *Options) { o.Concurrency, o.Backoff = 1, backoff })
+			j.stopEmptyAfter(15 * time.Second)
 		})
 	}
 }

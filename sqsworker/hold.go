@@ -222,6 +222,12 @@ func (l *loop) mayTrim(why *reason, d *delivery) bool {
 	return why.spare > 0 && (l.queue.maxReceives == 0 || d.lease.count <= most)
 }
 
+// mayTrimGroup says so of a message and those behind it in its group.
+func (l *loop) mayTrimGroup(why *reason, d *delivery) bool {
+	no := func(d *delivery) bool { return !l.mayTrim(why, d) }
+	return !no(d) && (d.group == nil || !slices.ContainsFunc(d.group.followers, no))
+}
+
 // inProgress holds a message whose event is in progress elsewhere. SQS counts every receive: a copy that came back again
 // and again while a long handler runs elsewhere could reach the dead-letter queue without having been run, and each time it
 // would miss the end of a crashed handler's lease. Beyond Options.MaxHeld it is given back until that end.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // A message that is unavailable accuses nobody: it may be the only one, or what it needs may be down for all. The error's question
@@ -51,8 +52,7 @@ const (
 	trialEvery   = 10 * time.Minute
 	lookAgain    = 10 * time.Second
 	leftReceives = 2 // of a message that is given back without a run
-	// provenRun is how long a handler must run to prove that its dependencies worked at its start. An acquire without an answer
-	// ends earlier, because dedup waits 6 s by default.
+	// provenRun is how long a handler must run to prove that its dependencies worked at its start.
 	provenRun = 8 * time.Second
 )
 
@@ -82,11 +82,11 @@ func (l *loop) setNeeds(s needsState) {
 // keepUnrun says that messages wait because of an outage, or of a doubt.
 func (n *needs) keepUnrun() bool { return n.state == needsDown || n.state == needsDoubted }
 
-// beginOutage begins the outage that a question told of which was asked at that time. It may have got no answer: other workers shall not
-// wait longer for what is held here than where it was refused.
-func (l *loop) beginOutage(asked time.Time) {
+// beginOutage begins the outage that a question told of. It may have got no answer: other workers shall not wait longer for what is held
+// here than where it was refused.
+func (l *loop) beginOutage(a *asked) {
 	l.setNeeds(needsDown)
-	waited := min(elapsed(l.needs.since, asked), askTimeout+time.Second) // a clock may jump
+	waited := min(elapsed(l.needs.since, a.begun), a.Within()+time.Second) // a clock may jump
 	l.whileNeeds(handOver-waited, lookAgain, func() {
 		l.expireHeld()
 		l.handOver(0)
@@ -151,20 +151,7 @@ func (l *loop) kept() []*delivery {
 }
 
 // mayHandOver says that a message and its group can be given back unrun: each has receives left.
-func (l *loop) mayHandOver(d *delivery) bool {
-	if d.group != nil {
-		for _, f := range d.group.followers {
-			if !l.hasReceives(f) {
-				return false
-			}
-		}
-	}
-	return l.hasReceives(d)
-}
-
-func (l *loop) hasReceives(d *delivery) bool {
-	return l.queue.maxReceives == 0 || d.lease.count <= l.queue.maxReceives-leftReceives
-}
+func (l *loop) mayHandOver(d *delivery) bool { return l.mayTrimGroup(heldAside, d) }
 
 // othersComplete is how long nothing starts after an outage. Package dedup goes on to complete the records of handlers that succeeded in
 // it, with pauses of a sixtieth of the time that it has lasted.
@@ -341,13 +328,17 @@ func (l *loop) proveBy(d *delivery) {
 	}
 	state, since, began := n.state, n.since, d.began // a message may run again meanwhile
 	proves := max(provenRun, 2*n.took, 2*d.took)
-	l.after(d.began.Add(proves).Sub(l.now()), func() {
+	var prove func()
+	prove = func() {
 		same := n.state == state && n.since.Equal(since)
 		switch {
 		case d.state != running || !d.began.Equal(began):
 			return
 		case 2*n.took > proves:
 			l.proveBy(d)
+			return
+		case !settle.InHandler(d.key.handler): // middleware may wait for a store that is down
+			l.after(provenRun, prove)
 			return
 		case !same || state == needsProven || state == needsDown && n.trial.message != d:
 		case state == needsDown:
@@ -362,5 +353,6 @@ func (l *loop) proveBy(d *delivery) {
 			l.endAgain(d) // its run may take hours
 			l.gotThrough()
 		}
-	})
+	}
+	l.after(d.began.Add(proves).Sub(l.now()), prove)
 }

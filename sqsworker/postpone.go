@@ -111,16 +111,7 @@ func (l *loop) logUnrun(d *delivery) {
 }
 
 // mayPutOff says that a message and those behind it in its group keep enough receives if they are given back.
-func (l *loop) mayPutOff(d *delivery) bool {
-	if d.group != nil {
-		for _, f := range d.group.followers {
-			if !l.mayTrim(heldPostponed, f) {
-				return false
-			}
-		}
-	}
-	return l.mayTrim(heldPostponed, d)
-}
+func (l *loop) mayPutOff(d *delivery) bool { return l.mayTrimGroup(heldPostponed, d) }
 
 // putOff gives a message back until its turn, with its group.
 func (l *loop) putOff(d *delivery, delay time.Duration) {

@@ -10,10 +10,9 @@ import (
 )
 
 const (
-	askTimeout = 10 * time.Second
-	askFirst   = time.Second
-	askMost    = 10 * time.Second
-	disbelief  = time.Hour
+	askFirst  = time.Second
+	askMost   = 10 * time.Second
+	disbelief = time.Hour
 
 	answerHolds = time.Minute // for receives
 )
@@ -22,7 +21,7 @@ const (
 type asked struct {
 	question.Question
 	wanted      bool
-	running     bool // the call; it may go on after askTimeout
+	running     bool // the call; it may go on after its time
 	begun       time.Time
 	notBefore   time.Time
 	timer       *timer    // of notBefore
@@ -52,7 +51,7 @@ func (n *needs) unsure(now time.Time) bool {
 func (n *needs) question(q question.Question) *asked {
 	for _, a := range n.questions {
 		if a.ID == q.ID {
-			a.Ask = q.Ask
+			a.Question = q
 			return a
 		}
 	}
@@ -92,17 +91,17 @@ func (l *loop) askNext() {
 func (l *loop) beginQuestion(a *asked) {
 	a.wanted, a.running, a.begun = false, true, l.now()
 	l.needs.asking = a
-	ask := a.Ask
+	ask, within := a.Ask, a.Within()
 	l.calls.Go(func() {
-		ctx, cancel := context.WithTimeout(l.callCtx, askTimeout)
+		ctx, cancel := context.WithTimeout(l.callCtx, within)
 		defer cancel()
 		err := host.Contain(func() error { return ask(ctx) })
 		l.post(questionAnswered{a, err})
 	})
 	begun := a.begun
-	l.after(askTimeout+time.Second, func() {
+	l.after(within+time.Second, func() {
 		if a.running && a.begun.Equal(begun) { // the question ignores its context
-			l.questionFailed(a, fmt.Errorf("sqsworker: the store did not answer the question within %s", askTimeout+time.Second))
+			l.questionFailed(a, fmt.Errorf("sqsworker: the store did not answer the question within %s", within+time.Second))
 		}
 	})
 }
@@ -150,7 +149,7 @@ func (l *loop) questionFailed(a *asked, err error) {
 	a.notBefore = now.Add(host.Double(askFirst, askMost, a.failures))
 	if l.needs.state != needsDown {
 		l.needs.err = err
-		l.beginOutage(a.begun)
+		l.beginOutage(a)
 	}
 	l.noteTrouble()
 	l.askNext()

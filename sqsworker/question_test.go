@@ -43,3 +43,22 @@ func TestSlowQuestions(t *testing.T) {
 		j.stopClean()
 	})
 }
+
+// A question has the patience of the call that failed: a store that is slow, and works, is not down.
+func TestPatientQuestion(t *testing.T) {
+	t.Parallel()
+	for patience, down := range map[time.Duration]bool{0: true, 21 * time.Second: false} {
+		runParallel(t, patience.String(), setup{maxReceives: 5}, func(x *fixture) {
+			slow := func(ctx context.Context) error { until(ctx, 12*time.Second); return ctx.Err() }
+			j := x.start(func(context.Context, *sqsonce.Message) error {
+				return question.With(sqsonce.Unavailable(errRefused), question.Question{ID: 1, Ask: slow, Patience: patience})
+			})
+			x.send("a")
+			time.Sleep(20 * time.Second)
+			if reason := j.whyNotReady(); (reason != "") != down {
+				x.Errorf("not ready: %q, want that: %t", reason, down)
+			}
+			j.stopClean()
+		})
+	}
+}

@@ -159,7 +159,7 @@ func (l *loop) releaseUnstarted(d *delivery) {
 // have brought waits for their end, and one whose next receive is the last one. Others are visible at once, because another worker may be
 // free.
 func (l *loop) hiddenInStop(d *delivery) time.Duration {
-	if !l.stopping.begun || l.polling.active == 0 || l.hasReceives(d) && d.received.Before(l.stopping.at) {
+	if !l.stopping.begun || l.polling.active == 0 || l.mayTrim(heldAside, d) && d.received.Before(l.stopping.at) {
 		return 0
 	}
 	repeated := l.polling.repeats.Add(shortReceive + time.Second)

@@ -63,15 +63,16 @@ func (l *loop) apartFrom() int {
 	return max(1, min(from, l.queue.maxReceives-1))
 }
 
-// withSuspects returns the context of a handler that is about to start, so that dedup tells of a suspect.
+// withSuspects returns the context of a handler that is about to start, so that dedup tells of a suspect. One whose turn has not come is
+// told of again: it may have waited for the dead-letter queue.
 func (l *loop) withSuspects(ctx context.Context, d *delivery) context.Context {
 	switch from := l.apartFrom(); {
-	case d.suspect:
+	case d.suspect && d == l.suspects.current:
 		l.wakeAfter(l.proves())
 		if l.suspects.apart {
 			return settle.RunningSuspect(ctx)
 		}
-	case d.lease.count >= min(suspectFirst, from):
+	case d.suspect, d.lease.count >= min(suspectFirst, from):
 		return settle.WithSuspects(ctx, from)
 	}
 	return ctx

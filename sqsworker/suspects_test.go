@@ -325,3 +325,41 @@ func TestLoneSuspectAtTheHead(t *testing.T) {
 		})
 	}
 }
+
+// A head that is accused, and that the dead-letter queue refuses, waits for that queue: it is never run next to other messages, where it
+// would crash them too.
+func TestLoneSuspectThatTheDLQRefuses(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{fifo: true, maxReceives: 5}, func(x *fixture) {
+		x.send("g:1", "g:2")
+		for range 3 {
+			x.receive(time.Second)
+			time.Sleep(2 * time.Second)
+		}
+		x.srv.Set(fault.Plan{Rules: []fault.Rule{
+			{Op: opSend, Prob: 1, Do: fault.Error, Code: "AccessDenied"}, {Op: "GetQueueUrl", Prob: 1, Do: fault.Error, Code: "AccessDenied"},
+		}})
+		var beside, behind atomic.Int32
+		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+			switch {
+			case m.Body == "g:2":
+				behind.Add(1)
+			case settle.Suspects(ctx) > 0: // as dedup does
+				return settle.NewLoneSuspect(sqsonce.Unavailable(errTest), time.Now())
+			case !settle.RunsSuspect(ctx):
+				beside.Add(1)
+				return errTest
+			}
+			return nil
+		})
+		time.Sleep(5 * time.Minute)
+		if n := x.queued()[0].ReceiveCount; beside.Load() > 0 || behind.Load() > 0 || len(x.queued()) != 2 || n != 4 {
+			x.Errorf("ran %d times beside others, %d ran behind it, %d in the queue, received %d times", beside.Load(), behind.Load(), len(x.queued()), n)
+		}
+		x.srv.Set(fault.Plan{})
+		j.stopEmptyAfter(2 * time.Minute)
+		if len(x.dead()) != 1 || beside.Load() > 0 || behind.Load() != 1 {
+			x.Errorf("%d dead-lettered, ran %d times beside others, %d ran behind it", len(x.dead()), beside.Load(), behind.Load())
+		}
+	})
+}

@@ -14,16 +14,13 @@ import (
 
 var errExpires = errors.New("sqsworker: the message's retention ends before it can run again")
 
-// leastLeft is the last part of a message's life, which no delay reaches: time for another receive, and for a send.
-func (l *loop) leastLeft() time.Duration { return host.LeastLeft(l.opts.VisibilityTimeout) }
-
 // timeLeft is how long a message can wait for its next attempt, by SQS's clock. known is false where the retention, the message's age or
 // SQS's clock is not known.
 func (l *loop) timeLeft(d *delivery) (left time.Duration, known bool) {
 	if l.queue.retention == 0 || d.m.SentAt.IsZero() || l.clock.date.IsZero() {
 		return 0, false
 	}
-	return d.m.SentAt.Add(l.queue.retention - l.leastLeft()).Sub(l.clock.latest(l.now())), true
+	return d.m.SentAt.Add(l.queue.retention - host.LeastLeft(l.opts.VisibilityTimeout)).Sub(l.clock.latest(l.now())), true
 }
 
 // inTime shortens a delay, so that the message can run once more. It returns false where that is too late and the message is on its way

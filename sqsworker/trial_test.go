@@ -47,6 +47,51 @@ func TestTrialWithoutReceive(t *testing.T) {
 	}
 }
 
+// A message that middleware keeps for longer than 8 s before its handler, as dedup does in an acquire with a long CallTimeout, proves
+// nothing: not at the start, and not as a trial. It proves that its store works once its handler runs.
+func TestLongAcquire(t *testing.T) {
+	t.Parallel()
+	const acquire = 11 * time.Second
+	for name, c := range map[string]struct {
+		first         error // of the first message, at once
+		called        bool  // the handler, after the acquire
+		after         time.Duration
+		received, end int64
+	}{
+		"silent from the start": {nil, false, 25 * time.Second, 1, 2},
+		"silent in the trial":   {sqsonce.UnavailableUntil(errRefused, refused), false, 50 * time.Second, 2, 2},
+		"slow":                  {nil, true, acquire, 1, 5},
+	} {
+		runParallel(t, name, setup{maxReceives: 5}, func(x *fixture) {
+			x.slowStart = true
+			x.sendMany(5)
+			var first atomic.Bool
+			j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+				if first.CompareAndSwap(false, true) && c.first != nil {
+					return c.first
+				}
+				settle.Before(ctx)
+				until(ctx, acquire)
+				if !c.called {
+					return sqsonce.UnavailableUntil(errTest, func(ctx context.Context) error { until(ctx, acquire); return errTest })
+				}
+				settle.Ran(ctx, true)
+				until(ctx, time.Hour)
+				return nil
+			})
+			time.Sleep(c.after)
+			if n := j.Stats().Received; n != c.received || x.log.has("a message was handled while") {
+				x.Errorf("%d received after %s, want %d", n, c.after, c.received)
+			}
+			time.Sleep(time.Minute - c.after)
+			if n := j.Stats().Received; n != c.end {
+				x.Errorf("%d received after a minute, want %d", n, c.end)
+			}
+			_ = j.stop()
+		})
+	}
+}
+
 // withoutRun are handlers whose outcome says nothing about what a handler needs: of a duplicate, a message that dedup skips, one that
 // middleware around dedup rejects, and one that the handler can't decode.
 var withoutRun = []sqsonce.Handler{

@@ -2,6 +2,7 @@ package sqsworker
 
 import (
 	"errors"
+	"github.com/sqsonce/sqsonce/internal/question"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
@@ -20,7 +21,7 @@ type trouble struct {
 const warnEvery = time.Minute
 
 // troubleSoon is when a line says at the latest that a message was unavailable. Until then the answer to its question may be part of it.
-const troubleSoon = askTimeout + 2*time.Second
+const troubleSoon = question.Timeout + 2*time.Second
 
 // countTrouble has a line count an outcome, also where its message gets through before anybody looks.
 func (l *loop) countTrouble() {
@@ -66,14 +67,9 @@ func (l *loop) noteTrouble() {
 func (l *loop) forgetUnavailable(d *delivery) {
 	if d.unavailable > 0 {
 		d.unavailable, d.refuted = 0, false
-		l.needs.trouble.affected--
-		l.wakeTrouble()
-	}
-}
-
-// wakeTrouble has noteTrouble look whether the trouble is over, when the loop's event has been handled.
-func (l *loop) wakeTrouble() {
-	if l.needs.trouble.noted && l.needs.trouble.affected == 0 {
-		l.after(0, l.noteTrouble)
+		t := &l.needs.trouble
+		if t.affected--; t.noted && t.affected == 0 {
+			l.after(0, l.noteTrouble) // when the loop's event has been handled
+		}
 	}
 }

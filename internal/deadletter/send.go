@@ -31,12 +31,12 @@ func Send(ctx context.Context, c Client, queueURL string, m *sqsonce.Message, ke
 	in, dropped := Copy(queueURL, m, key, recordKey, reason)
 	err = send(ctx, c, in)
 	for _, name := range slices.Concat(quiet, traceContext) {
-		if isTooLarge(err) && leaveOut(in, m, name) {
+		if IsTooLarge(err) && leaveOut(in, m, name) {
 			err = send(ctx, c, in)
 		}
 	}
 	for _, name := range []string{sqsonce.AttrRejectReason, sqsonce.AttrEventKey} {
-		if isTooLarge(err) && removeHostAttribute(in, m, name) {
+		if IsTooLarge(err) && removeHostAttribute(in, m, name) {
 			dropped = append(dropped, name)
 			err = send(ctx, c, in)
 		}
@@ -77,9 +77,9 @@ func removeHostAttribute(in *sqs.SendMessageInput, m *sqsonce.Message, name stri
 	return true
 }
 
-// isTooLarge reports whether SQS refused a message for its size: only the text of the error says so. The limit is the
+// IsTooLarge reports whether SQS refused a message for its size: only the text of the error says so. The limit is the
 // queue's MaximumMessageSize: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
-func isTooLarge(err error) bool {
+func IsTooLarge(err error) bool {
 	e, ok := errors.AsType[smithy.APIError](err)
 	if !ok || sdkhttp.Unanswered(err) {
 		return false

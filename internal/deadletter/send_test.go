@@ -136,7 +136,7 @@ func TestSendFitsASmallerQueue(t *testing.T) {
 		m.Body, m.Attributes = strings.Repeat("x", 1000), tt.attrs
 		q := &smallQueue{most: tt.most}
 		dropped, err := Send(t.Context(), q, standardDLQ, m, keyOf(t, m), tt.record, errBad)
-		if isTooLarge(err) != tt.tooLarge || (err == nil) == tt.tooLarge || len(q.calls) != tt.calls || !slices.Equal(dropped, tt.dropped) {
+		if IsTooLarge(err) != tt.tooLarge || (err == nil) == tt.tooLarge || len(q.calls) != tt.calls || !slices.Equal(dropped, tt.dropped) {
 			t.Errorf("%s: got %d calls, dropped %v, error %v; want %d, %v", tt.name, len(q.calls), dropped, err, tt.calls, tt.dropped)
 		}
 		if err != nil {

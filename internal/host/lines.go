@@ -15,8 +15,8 @@ const (
 )
 
 // Lines are log lines on their way to the user's slog.Handler. One goroutine writes them, so that a log that blocks, as a full
-// pipe on stderr does, stops nobody who logs. The goroutine ends when nothing is left. Lines that do not fit are dropped and
-// counted. The zero value is ready.
+// pipe on stderr does, stops nobody who logs. The goroutine ends when nothing is left. Lines that do not fit, or for which the
+// handler panics, are dropped and counted. The zero value is ready.
 type Lines struct {
 	mu      sync.Mutex
 	queue   []line
@@ -44,34 +44,50 @@ func (q *Lines) add(l line) {
 	}
 }
 
-// take returns the next line to write. Lines are dropped only while others wait, so that there is always one to say it.
-func (q *Lines) take() (l line, ok bool) {
+// take returns the next line to write, and how many were dropped before it. Lines are dropped only while others wait, so that there is
+// always one to say it.
+func (q *Lines) take() (l line, dropped int, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.queue) == 0 {
 		close(q.written)
 		q.queue, q.written = nil, nil
-		return line{}, false
+		return line{}, 0, false
 	}
 	l, q.queue[0] = q.queue[0], line{}
 	q.queue = q.queue[1:]
-	if q.dropped > 0 {
-		l.record = l.record.Clone()
-		l.record.AddAttrs(slog.Int(KeyDropped, q.dropped))
-		q.dropped = 0
-	}
-	return l, true
+	dropped, q.dropped = q.dropped, 0
+	return l, dropped, true
 }
 
 func (q *Lines) write() {
 	for {
-		l, ok := q.take()
+		l, dropped, ok := q.take()
 		if !ok {
 			return
 		}
-		if l.to.Enabled(l.ctx, l.record.Level) {
-			_ = l.to.Handle(l.ctx, l.record) // slog.Logger drops the error too: where would it be logged?
+		if dropped > 0 {
+			l.record = l.record.Clone()
+			l.record.AddAttrs(slog.Int(KeyDropped, dropped))
 		}
+		if err := Recover(func() {
+			if l.to.Enabled(l.ctx, l.record.Level) {
+				_ = l.to.Handle(l.ctx, l.record) // slog.Logger drops the error too: where would it be logged?
+				dropped = 0
+			}
+		}); err != nil {
+			dropped++
+		}
+		q.drop(dropped)
+	}
+}
+
+// drop has the next line say that so many were dropped.
+func (q *Lines) drop(n int) {
+	if n > 0 {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.dropped += n
 	}
 }
 
@@ -122,7 +138,11 @@ type lineHandler struct {
 }
 
 func (h lineHandler) Enabled(ctx context.Context, level slog.Level) bool {
-	return h.late || h.next.Enabled(ctx, level)
+	enabled := true // also where it panics: the line is then counted as dropped
+	if !h.late {
+		_ = Recover(func() { enabled = h.next.Enabled(ctx, level) })
+	}
+	return enabled
 }
 
 func (h lineHandler) Handle(ctx context.Context, r slog.Record) error {

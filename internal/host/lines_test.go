@@ -60,6 +60,47 @@ func TestDroppedLines(t *testing.T) {
 	})
 }
 
+// panicLog panics for one text.
+type panicLog struct{ slog.Handler }
+
+func (panicLog) Enabled(_ context.Context, level slog.Level) bool {
+	if level == slog.LevelError {
+		panic("no such level")
+	}
+	return level != slog.LevelDebug
+}
+
+func (l panicLog) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == "bad" {
+		panic("no such text")
+	}
+	return l.Handler.Handle(ctx, r)
+}
+
+// A handler that panics for a line drops that line, and the next one that is written says so.
+func TestLogThatPanics(t *testing.T) {
+	t.Parallel()
+	for name, handler := range map[string]func(*Lines, slog.Handler) slog.Handler{"early": (*Lines).Handler, "late": (*Lines).LateHandler} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			q := &Lines{}
+			log := slog.New(handler(q, panicLog{slog.NewTextHandler(&out, nil)}))
+			for range 3 {
+				log.Info("bad")
+				log.Error("bad level")
+				log.Debug("not enabled")
+				q.Flush(time.Minute)
+			}
+			log.Info("good")
+			q.Flush(time.Minute)
+			if text := out.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "msg=good "+KeyDropped+"=6") {
+				t.Errorf("got %s, want the good line, which counts the others", text)
+			}
+		})
+	}
+}
+
 // A line keeps the time, the attributes and the groups with which it was made.
 func TestLinesAreKeptAsTheyWere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"reflect"
 	"strings"
+	"time"
 )
 
 // Question asks whether something that messages need works.
@@ -15,7 +16,15 @@ type Question struct {
 	ID any
 	// Ask returns nil where it works.
 	Ask func(context.Context) error
+	// Patience is how long Ask may take, where that is longer than [Timeout].
+	Patience time.Duration
 }
+
+// Timeout is how long a host lets a question take that says nothing of it.
+const Timeout = 10 * time.Second
+
+// Within is how long a host lets the question take.
+func (q Question) Within() time.Duration { return max(Timeout, q.Patience) }
 
 // Of returns the question of the outermost error in err that has one, and false where none does. Such an error is a claim: nobody
 // can be asked.
