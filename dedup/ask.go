@@ -43,7 +43,7 @@ type asking struct {
 
 // withQuestion returns err with the question that tells whether the store works.
 func (o *Once) withQuestion(err error) error {
-	return question.With(err, question.Question{ID: o, Ask: o.ask})
+	return question.With(err, question.Question{ID: o, Ask: o.ask, Patience: o.o.CallTimeout + acquireGrace})
 }
 
 // unavailable is the error of a delivery that the store keeps from an outcome.

@@ -52,9 +52,9 @@ func (s *refusingStore) Release(ctx context.Context, l dedup.Lease, cause error)
 }
 
 // questionAfter runs one delivery that the store refuses, and returns its question.
-func questionAfter(t *testing.T, s dedup.Store) question.Question {
+func questionAfter(t *testing.T, s dedup.Store, optFns ...func(*dedup.Options)) question.Question {
 	t.Helper()
-	once := must.Get(dedup.New(s, "payments"))(t)
+	once := must.Get(dedup.New(s, "payments", optFns...))(t)
 	ran := false
 	err := once.Handler(func(context.Context, *sqsonce.Message) error { ran = true; return nil })(t.Context(), message("e"))
 	q, ok := question.Of(err)
@@ -76,6 +76,19 @@ func TestQuestionWrites(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
+}
+
+// A host lets a question take as long as a call of the store may.
+func TestQuestionPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &refusingStore{Store: memstore.New(), refuses: func(key string) bool { return !question.IsKey(key) }, takes: 15 * time.Second}
+		q := questionAfter(t, slow, func(o *dedup.Options) { o.CallTimeout = 20 * time.Second })
+		ctx, cancel := context.WithTimeout(t.Context(), q.Within())
+		defer cancel()
+		if err := q.Ask(ctx); err != nil || ctx.Err() != nil {
+			t.Errorf("got %v, within the host's time: %t; want an answer in time", err, ctx.Err() == nil)
+		}
+	})
 }
 
 // A store that takes acquires and refuses releases fails each question, also the one that finds the record of the one before. When it

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -172,6 +173,22 @@ func TestAnswerOfTheDLQBefore(t *testing.T) {
 			x.Errorf("dead-lettered at once: %+v, want the second message", dead)
 		}
 		j.stopClean()
+	})
+}
+
+// What a handler left to OnSettled keeps no slot, and no message from its end, also where it ends its goroutine.
+func TestSettlingThatEndsItsGoroutine(t *testing.T) {
+	t.Parallel()
+	bothKinds(t, setup{maxReceives: 5}, func(x *fixture) {
+		x.send("g:bad", "g:good", "g:last")
+		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+			sqsonce.OnSettled(ctx, func(bool) { runtime.Goexit() })
+			return rejectBad(ctx, m)
+		}, func(o *Options) { o.Concurrency = 1 })
+		j.stopEmptyAfter(5 * time.Second)
+		if len(x.dead()) != 1 {
+			x.Errorf("%d dead-lettered, want 1", len(x.dead()))
+		}
 	})
 }
 

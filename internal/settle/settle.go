@@ -212,13 +212,23 @@ func (s *settlement) settle(deadLettered bool) error {
 	return errors.Join(errs...)
 }
 
-// run calls f, and returns its panic as an error.
+// run calls f on a goroutine of its own, which runtime.Goexit ends in place of the host's, and returns its panic or Goexit as an error.
 func run(f func(bool), deadLettered bool) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("function given to OnSettled panicked: %v\n%s", v, debug.Stack())
-		}
+	ended := make(chan struct{})
+	go func() {
+		returned := false
+		defer close(ended)
+		defer func() {
+			// recover returns nil after Goexit only: panic(nil) is a *runtime.PanicNilError.
+			if v := recover(); v != nil {
+				err = fmt.Errorf("function given to OnSettled panicked: %v\n%s", v, debug.Stack())
+			} else if !returned {
+				err = errors.New("function given to OnSettled called runtime.Goexit")
+			}
+		}()
+		f(deadLettered)
+		returned = true
 	}()
-	f(deadLettered)
-	return nil
+	<-ended
+	return err
 }

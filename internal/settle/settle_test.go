@@ -3,6 +3,7 @@ package settle
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -92,14 +93,16 @@ func TestPrintedContext(t *testing.T) {
 	}
 }
 
-// A function that panics does not keep the others from running.
-func TestSettleOfAFunctionThatPanics(t *testing.T) {
+// A function that panics, or ends its goroutine, does not keep the others from running, nor the host.
+func TestSettleOfAFunctionThatDoesNotReturn(t *testing.T) {
 	t.Parallel()
-	ctx, settle := New(t.Context())
-	ran := false
-	Later(ctx, func(bool) { ran = true })
-	Later(ctx, func(bool) { panic("boom") })
-	if err := settle(false); err == nil || !ran {
-		t.Errorf("got error %v, the other function ran: %t; want an error and true", err, ran)
+	for name, f := range map[string]func(bool){"panic": func(bool) { panic("boom") }, "Goexit": func(bool) { runtime.Goexit() }} {
+		ctx, settle := New(t.Context())
+		ran := false
+		Later(ctx, func(bool) { ran = true })
+		Later(ctx, f)
+		if err := settle(false); err == nil || !ran {
+			t.Errorf("%s: got error %v, the other function ran: %t; want an error and true", name, err, ran)
+		}
 	}
 }
