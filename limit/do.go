@@ -124,6 +124,9 @@ func (p *pass) run(now time.Time) ([]*ticket, error) {
 			g.tryNow(t, now)
 			now = p.await(t)
 		}
+		if !t.mayHold && !t.inTime(now) { // its host may ask SQS now: it would keep turns from those that are here
+			p.drop(t, now)
+		}
 		owes := !t.inTime(now) && p.owes(now)
 		now = time.Now()
 		switch {

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/counting"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/settle"
@@ -125,4 +126,32 @@ func TestTokenLapsesBehindOtherRules(t *testing.T) {
 			t.Error("the message ran with a token of more than a second ago")
 		}
 	})
+}
+
+// Messages of a function whose hosts are slow to say whether they must run, as while SQS is down, have no turns meanwhile: they would start
+// together when it answers, and keep those that are here from starting.
+func TestFunctionAsksItsHost(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 10} {
+		synctest.Test(t, func(t *testing.T) {
+			l, s := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: Plan{Rate: Rate{N: n}}}}), newStarts()
+			h := Handler(l, s.handler(0))
+			send := func(m *sqsonce.Message, slow time.Duration) {
+				ctx, _ := settle.New(t.Context())
+				settle.HeldBy(ctx, holder{slow: slow})
+				_ = h(ctx, m)
+			}
+			var asked sync.WaitGroup
+			for _, m := range messages("a", 100*n) {
+				asked.Go(func() { send(next(m), 10*time.Second) })
+			}
+			time.Sleep(9400 * time.Millisecond)
+			send(message("b", 2), 0)
+			asked.Wait()
+			s.check(t, time.Second/time.Duration(n), n, keep)
+			if s.count("b") == 0 {
+				t.Error("a message that is here did not start")
+			}
+		})
+	}
 }

@@ -203,7 +203,7 @@ func TestTokenLapsesWhileTheHostIsAsked(t *testing.T) {
 		must.RunParallel(t, name, func(t *testing.T) {
 			l := newLimiter(t, tt.rules)
 			try(t, l, message("a", 1))
-			ctx, _ := settle.New(t.Context())
+			ctx, _ := settle.New(settle.WithHolding(t.Context()))
 			settle.HeldBy(ctx, holder{debt: tt.debt, slow: tt.asked})
 			ran := false
 			err := l.Do(ctx, message("b", 1), func(context.Context) error { ran = true; return nil })

@@ -13,7 +13,7 @@ type Holder interface {
 	// false where the host can't hold.
 	Room(line string) (held, holds bool)
 	// InDebt reports whether the message has to run now, whatever limits say: later it would be moved or deleted
-	// without a run. It may call SQS, and is asked only before a Postpone.
+	// without a run. It is asked only before a Postpone, and may call SQS where the host can't hold.
 	InDebt() bool
 }
 
