@@ -9,6 +9,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/settle"
+	"github.com/sqsonce/sqsonce/internal/stack"
 )
 
 // loop is the state of a running worker. One goroutine, that of Run, reads and changes it. So it needs no locks, and every
@@ -208,6 +209,7 @@ func (l *loop) makeCalls(f func() event) {
 	idle := time.NewTimer(time.Second)
 	defer idle.Stop()
 	for {
+		stack.Grow() // also again: the garbage collector has made an idle one smaller
 		l.post(f())
 		idle.Reset(time.Second)
 		select {

@@ -13,6 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
+
+	"github.com/sqsonce/sqsonce/internal/stack"
 )
 
 // maxStatements is DynamoDB's limit for a BatchExecuteStatement.
@@ -127,6 +129,7 @@ func (b *batcher) withdraw(st *statement) bool {
 // conditional update is one request too, and it can take over, which an INSERT can't.
 func (b *batcher) send(closed *batch) {
 	defer close(closed.done)
+	stack.Grow()
 	sending := closed.statements[:0]
 	for _, st := range closed.statements {
 		if st.until != 0 && !b.store.clock.ahead(st.until) {
