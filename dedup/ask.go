@@ -84,10 +84,13 @@ func (o *Once) ask(ctx context.Context) error {
 		case !a.answered.IsZero() && time.Since(a.answered) < askHolds:
 			answer, old, held := a.answer, a.begun.Before(failure), askHolds-time.Since(a.answered)
 			a.mu.Unlock()
-			if old && answer == nil && host.Wait(ctx, held) {
-				continue
+			switch {
+			case !old || answer != nil:
+				return answer
+			case !host.Wait(ctx, held):
+				return context.Cause(ctx)
 			}
-			return answer
+			continue
 		}
 		begun := time.Now()
 		a.under = make(chan struct{})
