@@ -158,9 +158,9 @@ func (b *batcher) run(entries []*batchEntry) {
 	defer cancel(nil)
 	var mu sync.Mutex
 	live := len(entries)
-	ms := make([]*Message, len(entries))
+	ms, calls := make([]*Message, len(entries)), make([]context.Context, len(entries))
 	for i, e := range entries {
-		ms[i] = e.m
+		ms[i], calls[i] = e.m, e.ctx
 		stop := context.AfterFunc(e.ctx, func() {
 			mu.Lock()
 			defer mu.Unlock()
@@ -189,7 +189,7 @@ func (b *batcher) run(entries []*batchEntry) {
 		}
 		done(errs)
 	}()
-	ctx, done = b.around.begin(ctx, entries, ms)
+	ctx, done = b.around.begin(settle.WithBatch(ctx, calls), calls, ms)
 	errs = b.handle(ctx, ms)
 	switch {
 	case errs == nil:

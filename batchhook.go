@@ -14,17 +14,13 @@ type batchHook struct {
 }
 
 // begin returns the context for the batch handler, and the function to call with its results.
-func (h *batchHook) begin(ctx context.Context, entries []*batchEntry, ms []*Message) (_ context.Context, end func([]error)) {
+func (h *batchHook) begin(ctx context.Context, calls []context.Context, ms []*Message) (_ context.Context, end func([]error)) {
 	if h == nil {
 		return ctx, func([]error) {}
 	}
-	calls := make([]context.Context, len(entries))
-	for i, e := range entries {
-		calls[i] = e.ctx
-	}
 	var done func([]error)
 	next := h.guard.Context(ctx, func(ctx context.Context) (next context.Context) {
-		next, done = h.call(ctx, calls, slices.Clone(ms))
+		next, done = h.call(ctx, slices.Clone(calls), slices.Clone(ms))
 		return next
 	})
 	return next, func(errs []error) {

@@ -18,7 +18,8 @@ import (
 // connections and credentials, with the same patience. It writes, since a read passes where only writes are refused.
 
 const (
-	// askHolds is how long an answer holds for all who ask. So a Once asks once a second at most.
+	// askHolds is how long an answer holds for those who ask, a pass only for those who had asked when its question began. So a Once
+	// asks once a second at most.
 	askHolds = time.Second
 	// askRetention is how long the record of a question stays in the store after the last one.
 	askRetention = time.Hour
@@ -58,18 +59,16 @@ func (o *Once) questioned(ctx context.Context, err error) error {
 	case errors.Is(err, sqsonce.ErrUnavailable):
 		return o.withQuestion(err)
 	}
-	if down := o.askSince(context.WithoutCancel(ctx), time.Now()); down != nil {
+	if down := o.ask(context.WithoutCancel(ctx)); down != nil {
 		return o.unavailable(fmt.Errorf("%w: other writes are refused too: %w", err, down))
 	}
 	return err
 }
 
-// ask returns nil where the store takes a record. Callers at one time share one question.
-func (o *Once) ask(ctx context.Context) error { return o.askSince(ctx, time.Time{}) }
-
-// askSince is ask for a failure at a time. A question that began before it, and passed, says nothing of it: the store may have gone down
-// since. The caller waits for the next one.
-func (o *Once) askSince(ctx context.Context, failure time.Time) error {
+// ask returns nil where the store takes a record. Callers at one time share one question. One that began before the call, and passed, says
+// nothing of the failure that the caller asks about: the store may have gone down since. The caller waits for the next one.
+func (o *Once) ask(ctx context.Context) error {
+	failure := time.Now()
 	a := &o.asking
 	for {
 		a.mu.Lock()
@@ -85,10 +84,13 @@ func (o *Once) askSince(ctx context.Context, failure time.Time) error {
 		case !a.answered.IsZero() && time.Since(a.answered) < askHolds:
 			answer, old, held := a.answer, a.begun.Before(failure), askHolds-time.Since(a.answered)
 			a.mu.Unlock()
-			if old && answer == nil && host.Wait(ctx, held) {
-				continue
+			switch {
+			case !old || answer != nil:
+				return answer
+			case !host.Wait(ctx, held):
+				return context.Cause(ctx)
 			}
-			return answer
+			continue
 		}
 		begun := time.Now()
 		a.under = make(chan struct{})

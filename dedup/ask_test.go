@@ -181,6 +181,34 @@ func TestQuestionAfterTheRefusal(t *testing.T) {
 	}
 }
 
+// A host asks about a failure that it knows: a question that began before, and passed, is no answer. Questions stay a second apart.
+func TestQuestionOfAHostIsNew(t *testing.T) {
+	t.Parallel()
+	for name, takes := range map[string]time.Duration{"passed before": 0, "began before": 250 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &refusingStore{Store: memstore.New(), refuses: func(key string) bool { return !question.IsKey(key) }}
+				q := questionAfter(t, s)
+				begun := time.Now()
+				s.takes, s.refuses = takes, func(string) bool { return time.Since(begun) >= time.Second }
+				var wg sync.WaitGroup
+				for at, fails := range map[time.Duration]bool{900 * time.Millisecond: false, 1100 * time.Millisecond: true, 1200 * time.Millisecond: true} {
+					wg.Go(func() {
+						time.Sleep(at)
+						if err := q.Ask(t.Context()); (err != nil) != fails {
+							t.Errorf("asked after %s: got %v", at, err)
+						}
+					})
+				}
+				wg.Wait()
+				if asked := s.asked.Load(); asked != 2 {
+					t.Errorf("%d questions, want 2", asked)
+				}
+			})
+		})
+	}
+}
+
 // A question that its caller gives up says nothing to the others.
 func TestQuestionGivenUp(t *testing.T) {
 	t.Parallel()

@@ -44,7 +44,7 @@ func (v *invocation) mayBeDeadLettered(f failure) bool {
 // failed and delivered again. After a send that SQS did not answer in time the invocation sends no more: each would keep the
 // answer waiting as long.
 func (v *invocation) deadLetter(f failure) bool {
-	if v.overdue.Load() || !f.slot.is(settling) && !f.abandoned {
+	if v.overdue.Load() || !f.slot.is(settling) && !f.abandoned && !f.unstarted {
 		return false
 	}
 	url := v.deadLetterURL(f)

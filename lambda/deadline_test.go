@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
@@ -255,4 +258,87 @@ func TestRetentionEnds(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestRetentionBehindAHead: the messages of a group that were not started behind one that ran go to the dead-letter queue, in order, where
+// the last part of their retention has begun, here 6 of 10 min. Where they are not sent there is a line for each.
+func TestRetentionBehindAHead(t *testing.T) {
+	long := func(ctx context.Context, _ *sqsonce.Message) error { <-ctx.Done(); return nil }
+	for name, tt := range map[string]struct {
+		head         sqsonce.Handler
+		faults       []fault.Rule
+		dead, failed string
+		lines        int
+	}{
+		"succeeds in the margin": {long, nil, "a2 a3", "a4", 0},
+		"hangs":                  {ignores(time.Hour), nil, "a1 a2 a3", "a4", 0},
+		"fails in the margin":    {waits, nil, "a1 a2 a3", "a4", 0},
+		"is in progress":         {fails(sqsonce.ErrInProgress), nil, "a2 a3", "a1 a4", 0},
+		"its lease is lost":      {fails(sqsonce.ErrLeaseLost), nil, "a2 a3", "a1 a4", 0},
+		"its store hangs":        {nil, nil, "a2 a3", "a1 a4", 0},
+		"a copy of it":           {long, nil, "a2 a3", "a1 a4", 0},
+		"there is no queue":      {long, nil, "", "a2 a3 a4", 2},
+		"the queue takes none":   {long, []fault.Rule{{Op: opSend, Nth: 5, Times: 1000, Do: fault.Error, Code: "AccessDenied"}}, "", "a2 a3 a4", 2},
+	} {
+		runWithQueue(t, name, true, tt.faults, func(x *fixture) {
+			x.set(x.url, "MessageRetentionPeriod", "600")
+			x.send("a1", "a2", "a3")
+			time.Sleep(4 * time.Minute)
+			x.send("a4")
+			e := x.receive()
+			if name == "a copy of it" {
+				e.Records = slices.Insert(e.Records, 1, e.Records[0])
+			}
+			head, report := tt.head, Report{}
+			if head == nil {
+				head = must.Get(dedup.New(silentStore{memstore.New(), true}, "test", byID))(x).Handler(fails(nil))
+			}
+			f := x.wrap(func(ctx context.Context, m *sqsonce.Message) error {
+				if m.Body == "a1" {
+					return head(ctx, m)
+				}
+				x.Errorf("%s ran", m.Body)
+				return nil
+			}, func(o *Options) {
+				if o.Hooks = []Hooks{{Finish: func(_ context.Context, r Report) { report = r }}}; name == "there is no queue" {
+					o.DeadLetterQueue = ""
+				}
+			})
+			failed := x.failed(f, 30*time.Second, e)
+			var dead []string
+			for _, m := range x.srv.Messages(x.dlq) {
+				if dead = append(dead, m.Body); !strings.Contains(m.Attributes[sqsonce.AttrRejectReason], errExpires.Error()) {
+					x.Errorf("%s has the reason %q", m.Body, m.Attributes[sqsonce.AttrRejectReason])
+				}
+			}
+			lines := x.log.count("SQS deletes the message soon")
+			if got := strings.Join(dead, " "); got != tt.dead || failed != tt.failed || lines != tt.lines || report.Sent != len(dead) {
+				x.Errorf("dead-lettered %q, failed %q, %d lines, report %+v; want %q, %q, %d\n%s", got, failed, lines, report, tt.dead, tt.failed, tt.lines, &x.log)
+			}
+			time.Sleep(2 * time.Hour)
+		})
+	}
+}
+
+// TestStartsBeforeItsRetentionEnds: a message in the last part of its retention is started while time is left, whatever the run times say.
+func TestStartsBeforeItsRetentionEnds(t *testing.T) {
+	withQueue(t, true, nil, func(x *fixture) {
+		x.set(x.url, "MessageRetentionPeriod", "600")
+		var r runs
+		f := x.wrap(r.wrap(func(ctx context.Context, m *sqsonce.Message) error {
+			d := 20 * time.Second
+			if m.Group == "a" {
+				d = 10 * time.Second
+			}
+			return takes(d)(ctx, m)
+		}))
+		x.send("b1", "c1", "d1", "e1", "f1", "g1", "h1", "i1")
+		e := x.receive()
+		x.deleteOthers(e, x.failed(f, 30*time.Second, e))
+		x.send("a1", "a2")
+		time.Sleep(4 * time.Minute)
+		if got := x.failed(f, 30*time.Second, x.receive()); got != "" || r.count() != 10 || x.dead() != "" {
+			x.Errorf("failed %q, dead-lettered %q, %d ran, want 10", got, x.dead(), r.count())
+		}
+	})
 }

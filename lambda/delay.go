@@ -163,7 +163,7 @@ func (v *invocation) delays(ctx context.Context, r results) []delayEntry {
 			continue
 		}
 		k, _ := v.known()
-		retry = k.inTime(retry, host.Millis(v.records[at].Attributes.SentAt))
+		retry = k.inTime(retry, v.sentAt(at))
 		for _, i := range chain {
 			if rec := &v.records[i]; !r.states[i].done() && rec.ReceiptHandle != "" && !stillRuns[rec.ID] {
 				entries = append(entries, delayEntry{record: i, retry: retry})

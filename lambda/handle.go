@@ -17,10 +17,10 @@ import (
 //	                     -> settling -> unstarted               it runs again in this invocation: see tryAgain
 //	                     -> settling -> failed                  an error, perhaps after a question
 //	                                 -> succeeded               the dead-letter queue has confirmed the message before the results were closed
-//	          -> notStarted          when the handlers are closed
+//	          -> notStarted          when the handlers are closed, or when the retention of a message behind another one ends: see expireBehind
 //	                     -> abandoned when the handlers are closed, or at half of the time if messages behind it need the rest
 //
-// In the results an abandoned record is deadLettered if the dead-letter queue has confirmed it.
+// In the results an abandoned record is deadLettered if the dead-letter queue has confirmed it, and one that was not started is expired.
 type state uint32
 
 const (
@@ -32,10 +32,11 @@ const (
 	notStarted
 	abandoned
 	deadLettered
+	expired
 )
 
 // done reports that Lambda deletes the message.
-func (s state) done() bool { return s == succeeded || s == deadLettered }
+func (s state) done() bool { return s == succeeded || s == deadLettered || s == expired }
 
 // slot is the result of one record.
 //
@@ -55,7 +56,7 @@ type slot struct {
 	v       *invocation     // and the chain from its record on, for InDebt
 	chain   []int
 	worker  *worker
-	sent    atomic.Bool // to the dead-letter queue after it was abandoned
+	sent    atomic.Bool // to the dead-letter queue after it was abandoned, or not started
 	own     atomic.Bool // its last run was unavailable, and its question passed
 
 	err     error
@@ -74,6 +75,8 @@ func (s *slot) close() state {
 		return failed
 	case s.is(abandoned) && s.sent.Load():
 		return deadLettered
+	case s.is(notStarted) && s.sent.Load():
+		return expired
 	}
 	return state(s.state.Load())
 }
@@ -92,7 +95,7 @@ func (v *invocation) handle(chain []int, w *worker) (next bool) {
 	s.ctx, s.v, s.chain, s.worker = base, v, chain, w
 	settle.HeldBy(base, s)
 	if !s.change(unstarted, running) { // the handlers are closed
-		v.endChain()
+		v.endChain(chain)
 		return false
 	}
 	ctx, returned := v.limit(base, chain)
@@ -139,6 +142,7 @@ type failure struct {
 	expires   bool // its retention ends
 	crashes   bool // it crashed a process alone
 	abandoned bool // the handler has not returned: what it may write of the slot is not read
+	unstarted bool // the handler was not called: see expireBehind
 }
 
 // fail sets the result of a handler that failed, or leaves it to settle.
@@ -171,7 +175,7 @@ func (v *invocation) fail(f failure) {
 	v.tell(f.ctx, false, s)
 	s.change(settling, failed)
 	v.logFailure(f)
-	v.endChain()
+	v.endChain(f.chain[1:])
 }
 
 // abandon gives up a handler that does not return. Its message leaves its group as that of one that fails, unless middleware waits for
@@ -186,13 +190,16 @@ func (v *invocation) abandon(chain []int) (sending bool) {
 		v.sends.add(f)
 		return true
 	}
-	v.endChain()
-	return false
+	return v.endChain(chain[1:])
 }
 
 // settle sends a failed message to the dead-letter queue, where it belongs there, and sets its result. Once that is confirmed
 // the message counts as a success, and its group goes on. So it does where SQS moves the message, also one that its handler postpones.
 func (v *invocation) settle(f failure) {
+	if f.unstarted {
+		v.expireBehind(f.chain)
+		return
+	}
 	if v.tryAgain(f) {
 		return
 	}
@@ -214,7 +221,7 @@ func (v *invocation) settle(f failure) {
 		v.goOn(f.chain[1:])
 		return
 	}
-	v.endChain()
+	v.endChain(f.chain[1:])
 }
 
 // tell settles a message for middleware.

@@ -36,7 +36,8 @@ type Report struct {
 	Records  int
 	// Outcomes adds up to Records. A rejected message that was not sent to the dead-letter queue counts as failed.
 	Outcomes map[sqsonce.OutcomeKind]int
-	// Sent is how many messages were sent to the dead-letter queue: rejected messages, and FIFO messages that failed too often.
+	// Sent is how many messages were sent to the dead-letter queue: rejected messages, FIFO messages that failed too often, and
+	// messages whose retention ends.
 	Sent      int
 	Elapsed   time.Duration // since Begin
 	Remaining time.Duration // until the deadline, or 0 if it is not known
@@ -142,7 +143,7 @@ func (v *invocation) report(r results, err error) Report {
 	for i, s := range r.states {
 		slot := &v.slots[i]
 		switch {
-		case s == notStarted:
+		case s == notStarted, s == expired:
 			report.Outcomes[sqsonce.OutcomeNotStarted]++
 		case s == abandoned, s == deadLettered:
 			report.Outcomes[sqsonce.OutcomeAbandoned]++
@@ -151,7 +152,7 @@ func (v *invocation) report(r results, err error) Report {
 		default:
 			report.Outcomes[slot.outcome]++
 		}
-		if s == deadLettered || s == succeeded && slot.err != nil {
+		if s == deadLettered || s == expired || s == succeeded && slot.err != nil {
 			report.Sent++
 		}
 	}

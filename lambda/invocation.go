@@ -124,11 +124,21 @@ func (v *invocation) runChain(chain []int, w *worker) {
 			return
 		}
 	}
-	v.endChain()
+	v.endChain(chain)
 }
 
-// endChain is called once for each chain, when none of its records runs or will run, or the one that runs is abandoned.
-func (v *invocation) endChain() {
+// endChain is called once for each chain, when none of its records runs or will run, or the one that runs is abandoned. The chain stays
+// open while some of those that were not started are sent to the dead-letter queue.
+func (v *invocation) endChain(unstarted []int) (sending bool) {
+	if len(unstarted) > 0 && !v.slots[unstarted[0]].head && slices.ContainsFunc(unstarted, v.mayExpireBehind) {
+		v.sends.add(failure{chain: unstarted, unstarted: true})
+		return true
+	}
+	v.closeChain()
+	return false
+}
+
+func (v *invocation) closeChain() {
 	if v.open.Add(-1) == 0 {
 		close(v.ended)
 		return
@@ -159,7 +169,8 @@ func (v *invocation) closeHandlers() (sending bool) {
 	for i := range v.slots {
 		s := &v.slots[i]
 		switch {
-		case s.change(unstarted, notStarted):
+		case s.change(unstarted, notStarted), s.is(notStarted):
+			sending = v.mayExpireBehind(i) || sending
 		case s.change(running, abandoned):
 			v.replaceWorker(i)
 			sending = v.abandon(v.chainFrom(i)) || sending
@@ -193,7 +204,7 @@ func (v *invocation) waitForSends() {
 // results are the final states of the records.
 type results struct {
 	states []state
-	counts [deadLettered + 1]int
+	counts [expired + 1]int
 }
 
 // closeResults ends every slot. After it, nothing changes the results any more, not a send that is confirmed either.

@@ -40,7 +40,7 @@ type Options struct {
 	// handler. SQS moves such a message after its last receive, with its group.
 	//
 	// A delay always ends before the last two visibility timeouts of a message's retention, at least 1 min. A message that fails
-	// there is sent here with this reason.
+	// there, or isn't started behind another one of its FIFO group, is sent here with this reason.
 	//
 	// The sends run alongside the handlers, as many at once. After a send that SQS did not answer within 10 s the invocation
 	// stops sending, and a rejected message is a failure like any other.
@@ -64,7 +64,7 @@ type Options struct {
 	// is so if more than 5% of the latest 100 runs, successful or not, took longer than the time that is left. The message is
 	// reported as failed, with the rest of its FIFO group. This costs a receive but avoids a run that is cut off. One message of
 	// each invocation is started whatever the run times say, and so is a message at its last receive by the queue's redrive
-	// policy.
+	// policy, or near the end of its retention.
 	//
 	// Default: 5% of the time that remains when the invocation begins, at least 500 ms and at most 5 s. Limits: at most 15 min.
 	Margin time.Duration

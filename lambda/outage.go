@@ -28,7 +28,7 @@ func (v *invocation) askWhetherDown(f failure) {
 		return
 	}
 	a, _ := v.questions.LoadOrStore(q.ID, &asked{})
-	switch answer, known := v.ask(a.(*asked), q); {
+	switch answer, known := v.ask(a.(*asked), q, time.Now()); {
 	case !known:
 	case answer == nil:
 		f.slot.own.Store(true)
@@ -85,8 +85,10 @@ type asked struct {
 
 var errHangs = errors.New("lambda: the store did not answer the question in its time")
 
-// ask returns the answer to a question. known is false where the handlers' time is over before. Its calls do not overlap.
-func (v *invocation) ask(a *asked, q question.Question) (answer error, known bool) {
+// ask returns the answer to a question, for a failure at a time. A question that began before it, and passed, says nothing of it: what
+// it asks for may have gone down since. The message waits for the next one. known is false where the handlers' time is over before. Its
+// calls do not overlap.
+func (v *invocation) ask(a *asked, q question.Question, failure time.Time) (answer error, known bool) {
 	for v.ctx.Err() == nil {
 		a.mu.Lock()
 		under := a.under
@@ -102,8 +104,13 @@ func (v *invocation) ask(a *asked, q question.Question) (answer error, known boo
 			a.mu.Unlock()
 			return errHangs, true
 		case !a.at.IsZero() && time.Since(a.at) < askHolds:
-			defer a.mu.Unlock()
-			return a.answer, true
+			answer, old, held := a.answer, a.begun.Before(failure), askHolds-time.Since(a.at)
+			a.mu.Unlock()
+			if old && answer == nil {
+				host.Wait(v.ctx, held)
+				continue
+			}
+			return answer, true
 		}
 		if wait := askHolds - time.Since(a.begun); wait > 0 { // the call before had no answer
 			a.mu.Unlock()

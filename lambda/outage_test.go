@@ -138,6 +138,51 @@ func TestQuestionOfManyInvocations(t *testing.T) {
 	})
 }
 
+// TestQuestionAfterTheFailure: an answer that passed says nothing of a message that failed after its question had begun. Once an outage has
+// begun no message is taken for the only one that is unavailable. Questions stay a second apart.
+func TestQuestionAfterTheFailure(t *testing.T) {
+	for name, long := range map[string]time.Duration{"passed before": 0, "began before": 250 * time.Millisecond} {
+		runWithQueue(t, name, true, nil, func(x *fixture) {
+			begun := time.Now()
+			down := func() bool { return time.Since(begun) >= time.Second && time.Since(begun) < 4*time.Second }
+			var asked atomic.Int32
+			ask := func(context.Context) error {
+				asked.Add(1)
+				fails := down()
+				time.Sleep(long)
+				if fails {
+					return errRefused
+				}
+				return nil
+			}
+			failsAt := map[string]time.Duration{"a": 900 * time.Millisecond, "b": 1100 * time.Millisecond, "c": 1200 * time.Millisecond, "d": 6 * time.Second}
+			f := x.wrap(func(_ context.Context, m *sqsonce.Message) error {
+				if m.Body[1] != '1' {
+					return nil
+				}
+				time.Sleep(failsAt[m.Group] - time.Since(begun))
+				return sqsonce.UnavailableUntil(errTest, ask)
+			})
+			x.redrive(1)
+			var wg sync.WaitGroup
+			for group := range failsAt {
+				x.send(group+"1", group+"2")
+				e := x.receive()
+				wg.Go(func() {
+					_, _ = f(timeout(x.T, 30*time.Second), e)
+				})
+			}
+			wg.Wait()
+			if got := x.dead(); strings.Contains(got, "b1") || strings.Contains(got, "c1") || !strings.Contains(got, "a1") || !strings.Contains(got, "d1") {
+				x.Errorf("in the dead-letter queue: %q, want a1 and d1\n%s", got, &x.log)
+			}
+			if asked.Load() != 3 {
+				x.Errorf("%d questions, want 3", asked.Load())
+			}
+		})
+	}
+}
+
 // refusingStore refuses acquires of the first event, and questions after some.
 type refusingStore struct {
 	dedup.Store

@@ -18,5 +18,5 @@ func (s *slot) InDebt() bool {
 		return false
 	}
 	a := v.policy(s.chain[0])
-	return a.maxReceives > 0 && v.anyReceived(s.chain, a.maxReceives) || a.expires(&s.message)
+	return a.maxReceives > 0 && v.anyReceived(s.chain, a.maxReceives) || a.expires(s.message.SentAt)
 }

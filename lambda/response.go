@@ -19,7 +19,7 @@ var (
 
 // respond names every message that did not succeed.
 func (v *invocation) respond(ctx context.Context, r results) (events.SQSEventResponse, error) {
-	done := r.counts[succeeded] + r.counts[deadLettered]
+	done := r.counts[succeeded] + r.counts[deadLettered] + r.counts[expired]
 	failures := len(r.states) - done
 	if failures > 0 { // Lambda's own REPORT line is enough of a batch that succeeded
 		v.log.InfoContext(ctx, "lambda: batch handled",

@@ -64,11 +64,11 @@ func (r *runTimes) longer(than time.Duration) (longer, known int) {
 }
 
 // mayStart reports whether a message can end before the margin, as far as the run times say. One message of each invocation
-// may start whatever they say: if all were refused, no run would ever be shorter. So may one in its last receive, which SQS
-// would move to the dead-letter queue without a run.
+// may start whatever they say: if all were refused, no run would ever be shorter. So may one in its last receive, or in
+// the last part of its retention, which would go to the dead-letter queue without a run.
 func (v *invocation) mayStart(record int) bool {
 	if !v.times.limited() || v.anyStarted.CompareAndSwap(false, true) {
 		return true
 	}
-	return v.runTimes.fit(time.Until(v.times.at(handlersStop))) || v.isLastReceive(record) && v.ctx.Err() == nil
+	return v.runTimes.fit(time.Until(v.times.at(handlersStop))) || (v.isLastReceive(record) || v.isLastTime(record)) && v.ctx.Err() == nil
 }

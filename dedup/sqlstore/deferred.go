@@ -14,6 +14,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup/sqlstore/internal/sqldb"
 	"github.com/sqsonce/sqsonce/internal/cut"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 // Deferred is an inbox that stores messages first and handles them later. [Deferred.Receive] writes the message and
@@ -75,6 +76,8 @@ func (d *Deferred) Receive(ctx context.Context, m *sqsonce.Message) error {
 // message above 1 MiB fails while the database takes a small row, the error is a [*sqsonce.OptionError]. That is an ordinary failure,
 // for example of a body above max_allowed_packet. A body of 16 MiB or more is refused on MySQL.
 func (d *Deferred) ReceiveBatch(ctx context.Context, ms []*sqsonce.Message) []error {
+	settle.Record(ctx)
+	defer settle.Recorded(ctx)
 	errs := make([]error, len(ms))
 	rows := make([]row, 0, len(ms))
 	index := make([]int, 0, len(ms)) // of each row's message

@@ -5,18 +5,24 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// watchedPools opens the connections of a pool whose transactions end by end.
+// watchedPools opens the connections of a pool whose transactions end by end, and that calls exec before each statement without rows.
 type watchedPools struct {
 	countedPools
-	end func(op string, do func() error, tx driver.Tx) error
+	end  func(op string, do func() error, tx driver.Tx) error
+	exec func()
 }
 
 func (p watchedPools) Connect(ctx context.Context) (driver.Conn, error) {
@@ -35,6 +41,13 @@ type watchedConn struct {
 func (c watchedConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	tx, err := c.countedConn.BeginTx(ctx, opts)
 	return watchedTx{tx, c.pools}, err
+}
+
+func (c watchedConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	if c.pools.exec != nil {
+		c.pools.exec()
+	}
+	return c.countedConn.ExecContext(ctx, text, args)
 }
 
 type watchedTx struct {
@@ -68,7 +81,7 @@ func TestInboxTellsItsHost(t *testing.T) {
 				}
 				run += what
 			}
-			db := sql.OpenDB(watchedPools{countedPools{b.DB.Driver(), b.DSN}, func(op string, do func() error, tx driver.Tx) error {
+			db := sql.OpenDB(watchedPools{countedPools: countedPools{b.DB.Driver(), b.DSN}, end: func(op string, do func() error, tx driver.Tx) error {
 				if ctx == nil {
 					return do() // the check of the tables
 				}
@@ -98,6 +111,54 @@ func TestInboxTellsItsHost(t *testing.T) {
 				t.Errorf("got error %v after %s, want %v after %s", err, run, c.err, c.run)
 			}
 			must.Do(t, settled(false))
+		})
+	}
+}
+
+// A deferred inbox has the messages, and not the function that calls it, while it stores them.
+func TestDeferredTellsItsHost(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		messages int
+		handler  func(*Deferred) sqsonce.Handler
+	}{
+		"message": {1, func(d *Deferred) sqsonce.Handler { return d.Receive }},
+		"batch": {2, func(d *Deferred) sqsonce.Handler {
+			return sqsonce.Batch(d.ReceiveBatch, func(o *sqsonce.BatchOptions) { o.Size, o.Linger = 2, time.Hour })
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := NewBed(t, "SQLite")
+			var hosts []context.Context // of the deliveries
+			var stored atomic.Int64
+			db := sql.OpenDB(watchedPools{countedPools: countedPools{b.DB.Driver(), b.DSN}, exec: func() {
+				stored.Add(1)
+				if slices.ContainsFunc(hosts, settle.InHandler) {
+					t.Error("the host takes the handler for running")
+				}
+			}})
+			t.Cleanup(func() { must.Do(t, db.Close()) })
+			s := storeOn(t, db, b.Dialect)
+			must.Do(t, s.ensureChecked(t.Context()))
+			stored.Store(0)
+			receive := c.handler(newDeferred(t, s))
+			for range c.messages {
+				ctx, _ := settle.New(t.Context())
+				hosts = append(hosts, ctx)
+			}
+			var wg sync.WaitGroup
+			for i, ctx := range hosts {
+				wg.Go(func() {
+					if err := receive(ctx, order(fmt.Sprint(i), 1)); err != nil || !settle.InHandler(ctx) {
+						t.Errorf("got error %v; afterwards the host takes the handler for running: %t", err, settle.InHandler(ctx))
+					}
+				})
+			}
+			wg.Wait()
+			if stored.Load() == 0 {
+				t.Error("no statement was watched")
+			}
 		})
 	}
 }

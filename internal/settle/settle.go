@@ -75,8 +75,20 @@ func Recorded(ctx context.Context) { record(ctx, -1) }
 func record(ctx context.Context, by int64) {
 	if s, ok := ctx.Value(settlementKey{}).(*settlement); ok {
 		s.recording.Add(by)
+		return
+	}
+	calls, _ := ctx.Value(batchKey{}).([]context.Context)
+	for _, call := range calls {
+		record(call, by)
 	}
 }
+
+// WithBatch returns ctx, which is of no host, for the handler of a batch: a [Record] with it is one for the host of each call.
+func WithBatch(ctx context.Context, calls []context.Context) context.Context {
+	return context.WithValue(ctx, batchKey{}, calls)
+}
+
+type batchKey struct{}
 
 // Recording reports whether a [Record] has not ended. ctx is that of New.
 func Recording(ctx context.Context) bool {
