@@ -332,7 +332,7 @@ func (g *gate) owe(t *ticket, now time.Time) {
 	switch cost := g.cost(t); {
 	case g.plan.step == 0:
 	case g.rule.Counter == nil:
-		g.bucket.take(now, g.plan, cost)
+		g.bucket.take(now, g.plan, t, cost)
 		t.until = now.Add(keep)
 	default:
 		take := counting.Take{Key: g.name(), N: cost, Step: g.plan.step, Burst: g.plan.burst, Ahead: debtAhead, Waited: true}

@@ -78,6 +78,11 @@ func (g *gate) advance(now time.Time) {
 		}
 		g.giveBack(t, now)
 	}
+	if g.running > 0 {
+		g.bucket.forget(now.Add(-keep))
+	} else {
+		g.bucket.recent = nil // no ticket is left that could give its starts back
+	}
 	var wake time.Time
 	served := false
 	for t := g.line.first(); t != nil && !g.rule.l.closed; t = g.line.first() {
@@ -207,7 +212,7 @@ func (g *gate) takeTokens(t *ticket, now time.Time) {
 	case g.rule.Counter != nil:
 		g.takeCounted(t, now)
 	default:
-		g.bucket.take(now, g.plan, g.cost(t))
+		g.bucket.take(now, g.plan, t, g.cost(t))
 	}
 }
 
@@ -265,8 +270,8 @@ func (g *gate) putBack(t *ticket, now time.Time) {
 		g.putCountedBack(t, now)
 		return
 	}
-	if t.state == reserved || t.until.After(now) { // else its time has passed: given back, it would come on top of the rate
-		g.bucket.putBack(g.plan, g.cost(t))
+	if t.state == reserved || t.until.After(now) {
+		g.bucket.putBack(g.plan, t)
 	}
 }
 

@@ -3,6 +3,8 @@ package limit
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -149,8 +151,8 @@ func TestLapsedTokensDoNotGoBack(t *testing.T) {
 	})
 }
 
-// TestLateStartsDoNotGoBack: an own schedule has had the time of a start that took longer than a second to find its store down. Given back,
-// each would be one more above the rate once the store answers.
+// TestLateStartsDoNotGoBack: an own schedule has had the time of a start that took longer than a second to find its store down. It is
+// not remembered for longer.
 func TestLateStartsDoNotGoBack(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -175,6 +177,45 @@ func TestLateStartsDoNotGoBack(t *testing.T) {
 				t.Errorf("%+v: the next message runs: %t", tt, ran)
 			}
 		})
+	}
+}
+
+// For 20 s all events are done elsewhere, and then all are new. Starts that go back don't come on top of a burst that is full without them.
+func TestStartsThatGoBackKeepTheRate(t *testing.T) {
+	t.Parallel()
+	for _, burst := range []int{1, 3} {
+		for _, took := range []time.Duration{5 * time.Millisecond, 900 * time.Millisecond} { // of the store's answer
+			for _, apart := range []time.Duration{0, time.Millisecond / 10} {
+				must.RunParallel(t, fmt.Sprint("burst ", burst, ", ", took, ", ", apart, " apart"), func(t *testing.T) {
+					l, s := newLimiter(t, []Rule{{Name: "r", Key: All, Plan: Plan{Rate: Rate{N: 10, Burst: burst}}}}), newStarts()
+					run := s.handler(time.Second)
+					var all sync.WaitGroup
+					for i := range 30 {
+						all.Go(func() {
+							time.Sleep(time.Duration(i) * apart)
+							for m := message(fmt.Sprint(i), 2); time.Since(s.begun) < 25*time.Second; {
+								ctx, _ := settle.New(t.Context())
+								if l.Do(ctx, m, func(ctx context.Context) error {
+									time.Sleep(took)
+									if time.Since(s.begun) > 20*time.Second {
+										return run(ctx, m)
+									}
+									settle.Ran(ctx, false)
+									return nil
+								}) != nil {
+									time.Sleep(20 * time.Millisecond)
+								}
+							}
+						})
+					}
+					all.Wait()
+					s.check(t, 100*time.Millisecond, burst, keep)
+					if n := len(s.all()); n < 45 {
+						t.Errorf("%d starts in 5 s, want 50", n)
+					}
+				})
+			}
+		}
 	}
 }
 

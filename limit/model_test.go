@@ -17,13 +17,21 @@ import (
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// modelKey is a key in the model: how many starts it has owed, by an exact count, and what runs.
+// modelKey is a key in the model: how many starts it has owed since its plan changed, by an exact count of those that have not gone back,
+// and what runs.
 type modelKey struct {
 	plan    Plan
-	owed    float64 // starts; the bucket is full at 0
+	changes int     // of the plan
+	owed    float64 // starts, at that time; the bucket is full at 0
 	at      time.Time
+	starts  []*modelStart // since then
 	paused  time.Time
 	running int
+}
+
+type modelStart struct {
+	at   time.Time
+	cost float64
 }
 
 // rate returns the starts of a second and the burst.
@@ -32,16 +40,26 @@ func (k *modelKey) rate() (perSecond, burst float64) {
 	return float64(time.Second) / float64(p.step), float64(p.burst)
 }
 
-func (k *modelKey) tick(now time.Time) {
-	if k.plan.Rate != (Rate{}) {
-		rate, _ := k.rate()
-		k.owed = max(0, k.owed-now.Sub(k.at).Seconds()*rate)
+// owes returns how many starts are owed.
+func (k *modelKey) owes(now time.Time) float64 {
+	if k.plan.Rate == (Rate{}) {
+		return 0
 	}
-	k.at = now
+	owed, at := k.owed, k.at
+	rate, _ := k.rate()
+	for _, s := range append(k.starts, &modelStart{at: now}) {
+		owed = max(0, owed-s.at.Sub(at).Seconds()*rate) + s.cost
+		at = s.at
+	}
+	return owed
 }
 
 func (k *modelKey) change(now time.Time, p Plan) {
-	k.tick(now)
+	if k.plan.resolve(nil, "") == p.resolve(nil, "") {
+		return
+	}
+	k.owed, k.at, k.starts = k.owes(now), now, nil
+	k.changes++
 	if k.plan = p; p.Rate == (Rate{}) {
 		k.owed = 0
 		return
@@ -50,6 +68,8 @@ func (k *modelKey) change(now time.Time, p Plan) {
 	k.owed = min(k.owed, burst)
 }
 
+func (k *modelKey) forget() { k.owed, k.starts, k.paused = 0, nil, time.Time{} }
+
 // cost is that of a message under the plan; room is how much a start of that cost lacks, negative: it has room to spare.
 func (k *modelKey) cost(c int) float64 {
 	_, burst := k.rate()
@@ -57,7 +77,6 @@ func (k *modelKey) cost(c int) float64 {
 }
 
 func (k *modelKey) lacks(now time.Time, c int) float64 {
-	k.tick(now)
 	switch {
 	case k.paused.After(now), k.plan.Concurrency > 0 && k.running >= k.plan.Concurrency:
 		return math.Inf(1)
@@ -65,7 +84,7 @@ func (k *modelKey) lacks(now time.Time, c int) float64 {
 		return math.Inf(-1)
 	}
 	_, burst := k.rate()
-	return k.owed + k.cost(c) - burst
+	return k.owes(now) + k.cost(c) - burst
 }
 
 // step is one step of a run of the model. Its kind says which fields count.
@@ -112,7 +131,7 @@ func TestModel(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		plans := rapid.SliceOfN(drawPlan, len(modelKeys), len(modelKeys)).Draw(r, "plans")
 		most := rapid.SampledFrom([]int{1, 2, 100}).Draw(r, "MaxKeys")
-		steps := rapid.SliceOfN(drawStep, 1, 60).Draw(r, "steps")
+		steps := rapid.SliceOfN(drawStep, 60, 120).Draw(r, "steps")
 		var problem string
 		synctest.Test(t, func(t *testing.T) { problem = runModel(t, plans, most, steps) })
 		if problem != "" {
@@ -215,7 +234,7 @@ func (m *modelMemory) touch(k *modelKey) {
 		if old := m.all[i]; old.running > 0 {
 			i++
 		} else {
-			old.owed, old.paused = 0, time.Time{}
+			old.forget()
 			m.all = slices.Delete(m.all, i, i+1)
 		}
 	}
@@ -223,12 +242,12 @@ func (m *modelMemory) touch(k *modelKey) {
 
 // modelRun is a handler that runs.
 type modelRun struct {
-	begun time.Time
-	ran   chan bool
-	ended chan struct{}
-	keys  []*modelKey
-	plans []Plan
-	costs []float64
+	begun   time.Time
+	ran     chan bool
+	ended   chan struct{}
+	keys    []*modelKey
+	changes []int
+	starts  []*modelStart
 }
 
 // startModel returns nil and the error if the message does not run.
@@ -254,28 +273,26 @@ func startModel(l *Limiter, m *sqsonce.Message) (run *modelRun, err error) {
 func (run *modelRun) took(keys []*modelKey, cost int) {
 	run.keys = keys
 	for _, k := range keys {
-		c := 0.0
+		s := &modelStart{at: run.begun}
 		if k.plan.Rate != (Rate{}) {
-			c = k.cost(cost)
+			s.cost = k.cost(cost)
 		}
 		k.running++
-		k.owed += c
-		run.plans, run.costs = append(run.plans, k.plan), append(run.costs, c)
+		k.starts = append(k.starts, s)
+		run.changes, run.starts = append(run.changes, k.changes), append(run.starts, s)
 	}
 }
 
-// end ends the handler. Its starts go back if it was not called and they are good yet. Where the plan has changed meanwhile it was called.
+// end ends the handler. If it was not called, its starts go back: the count is the one without them. They don't once a second has passed,
+// nor once the plan has changed.
 func (run *modelRun) end(back bool) {
-	for i, k := range run.keys {
-		back = back && k.plan == run.plans[i]
-	}
 	run.ran <- !back
 	<-run.ended
 	good := time.Since(run.begun) < keep
 	for i, k := range run.keys {
 		k.running--
-		if k.tick(time.Now()); back && good {
-			k.owed = max(0, k.owed-run.costs[i])
+		if back && good && k.changes == run.changes[i] {
+			k.starts = slices.DeleteFunc(k.starts, func(s *modelStart) bool { return s == run.starts[i] })
 		}
 	}
 }
