@@ -3,14 +3,19 @@ package sqsworker
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -57,6 +62,27 @@ func TestStuckHandlerFreesItsMessage(t *testing.T) {
 		}
 		close(over)
 		other.stopClean()
+		j.stopClean()
+	})
+}
+
+// A copy at its last receive waits behind it. It is given back when more receives are allowed.
+func TestMoreReceivesBehindAStuckHandler(t *testing.T) {
+	t.Parallel()
+	bothKinds(t, setup{maxReceives: 2}, func(x *fixture) {
+		x.send("g:a")
+		over := make(chan struct{})
+		var r runs
+		j := x.losesItsLease(&r, over)
+		time.Sleep(10 * time.Minute)
+		x.setPolicy(policy(path.Base(x.dlq), 10))
+		time.Sleep(10 * time.Minute)
+		if q := x.queued(); len(q) != 1 || q[0].ReceiveCount <= 2 {
+			x.Errorf("queue %+v, want a message that was given back", q)
+		}
+		close(over)
+		time.Sleep(time.Hour)
+		x.wantEmpty()
 		j.stopClean()
 	})
 }
@@ -142,10 +168,11 @@ func TestRetentionBehindARunningHead(t *testing.T) {
 		noDLQ     bool
 		ran       string
 	}{
-		"it returns in the last minute": {takes: 595 * time.Second, ran: "g:a g:c"},
-		"its own retention ends":        {takes: 12 * time.Minute, ran: "g:c"},
-		"it runs elsewhere":             {elsewhere: true, ran: "g:c"},
-		"no dead-letter queue":          {takes: 12 * time.Minute, noDLQ: true, ran: "g:c"},
+		"it returns in the last minute":  {takes: 595 * time.Second, ran: "g:a g:c"},
+		"it returns before the last 30s": {takes: 565 * time.Second, ran: "g:a g:1 g:2 g:3 g:c"},
+		"its own retention ends":         {takes: 12 * time.Minute, ran: "g:c"},
+		"it runs elsewhere":              {elsewhere: true, ran: "g:c"},
+		"no dead-letter queue":           {takes: 12 * time.Minute, noDLQ: true, ran: "g:c"},
 	} {
 		s := setup{fifo: true, maxReceives: 5}
 		if tc.noDLQ {
@@ -177,12 +204,42 @@ func TestRetentionBehindARunningHead(t *testing.T) {
 					x.Errorf("%s has the reason %q", m.Body, m.Attributes[sqsonce.AttrRejectReason])
 				}
 			}
+			if strings.Contains(tc.ran, "g:1") {
+				behind = nil
+			}
 			lines := x.log.count("SQS deletes the message soon")
 			if tc.noDLQ && (lines != 3 || len(dead) > 0) || !tc.noDLQ && !slices.Equal(dead, behind) || strings.Join(ran.list(), " ") != tc.ran {
 				x.Errorf("dead-lettered %v, %d lines, ran %v; want %s\n%s", dead, lines, ran.list(), tc.ran, x.log)
 			}
 		})
 	}
+}
+
+// One that is too large for the dead-letter queue is sent once, and does not keep those behind it from there.
+func TestTooLargeBehindARunningHead(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{fifo: true, maxReceives: 5}, func(x *fixture) {
+		x.setAttribute("MessageRetentionPeriod", "600")
+		must.Get(x.c.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &x.dlq, Attributes: map[string]string{"MaximumMessageSize": "1024"}}))(x)
+		for i, body := range []string{"a", strings.Repeat("x", 2000), strings.Repeat("y", 2000), "3", strings.Repeat("z", 2000), "5"} {
+			must.Get(x.c.SendMessage(x.Context(), &sqs.SendMessageInput{
+				QueueUrl: &x.url, MessageBody: &body, MessageGroupId: aws.String("g"), MessageDeduplicationId: aws.String(fmt.Sprint(i)),
+			}))(x)
+		}
+		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+			until(ctx, 12*time.Minute)
+			return context.Cause(ctx)
+		})
+		time.Sleep(13 * time.Minute)
+		j.stopClean()
+		var dead []string
+		for _, m := range x.dead() {
+			dead = append(dead, m.Body)
+		}
+		if refused := x.log.count("message not sent to the dead-letter queue"); !slices.Equal(dead, []string{"3", "5"}) || refused != 3 {
+			x.Errorf("dead-lettered %v, %d refused; want the small ones, and each of the others once", dead, refused)
+		}
+	})
 }
 
 // At their last receive such messages wait here. They go to the dead-letter queue in order, each before its retention ends. The copy of
@@ -303,7 +360,7 @@ func TestLeavesAStuckHead(t *testing.T) {
 			if last.state == ready {
 				t.Error("the last one does not wait for the answer")
 			}
-			l.deadLettered(deadLettered{d: leaving, err: tc.err})
+			l.deadLettered(deadLettered{d: leaving, queueURL: goodURL, err: tc.err})
 			if leaving.state == deleting || leaving.state == releasing {
 				l.remove(leaving)
 			}
