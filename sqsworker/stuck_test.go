@@ -10,12 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/internal/host"
-	"github.com/sqsonce/sqsonce/internal/must"
 	"github.com/sqsonce/sqsonce/localstack/fault"
 )
 
@@ -213,33 +209,6 @@ func TestRetentionBehindARunningHead(t *testing.T) {
 			}
 		})
 	}
-}
-
-// One that is too large for the dead-letter queue is sent once, and does not keep those behind it from there.
-func TestTooLargeBehindARunningHead(t *testing.T) {
-	t.Parallel()
-	bubble(t, setup{fifo: true, maxReceives: 5}, func(x *fixture) {
-		x.setAttribute("MessageRetentionPeriod", "600")
-		must.Get(x.c.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &x.dlq, Attributes: map[string]string{"MaximumMessageSize": "1024"}}))(x)
-		for i, body := range []string{"a", strings.Repeat("x", 2000), strings.Repeat("y", 2000), "3", strings.Repeat("z", 2000), "5"} {
-			must.Get(x.c.SendMessage(x.Context(), &sqs.SendMessageInput{
-				QueueUrl: &x.url, MessageBody: &body, MessageGroupId: aws.String("g"), MessageDeduplicationId: aws.String(fmt.Sprint(i)),
-			}))(x)
-		}
-		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
-			until(ctx, 12*time.Minute)
-			return context.Cause(ctx)
-		})
-		time.Sleep(13 * time.Minute)
-		j.stopClean()
-		var dead []string
-		for _, m := range x.dead() {
-			dead = append(dead, m.Body)
-		}
-		if refused := x.log.count("message not sent to the dead-letter queue"); !slices.Equal(dead, []string{"3", "5"}) || refused != 3 {
-			x.Errorf("dead-lettered %v, %d refused; want the small ones, and each of the others once", dead, refused)
-		}
-	})
 }
 
 // At their last receive such messages wait here. They go to the dead-letter queue in order, each before its retention ends. The copy of
