@@ -149,9 +149,9 @@ func (o *Options) validate() error {
 	return p.Err()
 }
 
-// Lambda is an option of [lambda.Start] and [lambda.Wrap]. Set it after other options that do something at the end of an
-// invocation, such as otelsqs's with Flush. The last Finish hook is called first, so the line isn't lost if another hook
-// hangs.
+// Lambda is an option of [lambda.Start], [lambda.NewHandler] and [lambda.Wrap]. Set it after other options that do something at
+// the end of an invocation, such as otelsqs's with Flush. The last Finish hook is called first, so the line isn't lost if
+// another hook hangs.
 func (m *Metrics) Lambda(o *lambda.Options) {
 	o.Hooks = append(o.Hooks, lambda.Hooks{
 		Hooks: sqsonce.Hooks{Start: m.start, End: m.end}, Begin: m.begin, Finish: m.finish,

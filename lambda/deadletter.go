@@ -41,8 +41,8 @@ func (v *invocation) mayBeDeadLettered(f failure) bool {
 // Lambda delete the message: after a crash in between it is in both queues, and not in none.
 //
 // The send is cancelled when the results are closed. SQS may have accepted the message all the same; it is then reported as
-// failed and delivered again. After a send that SQS did not answer in time the invocation sends no more: each would keep the
-// answer waiting as long.
+// failed and delivered again. After a send that SQS did not answer within sendTimeout the invocation sends no more: each would keep the
+// answer waiting as long. A send that had less time, by timeToSend, does not count.
 func (v *invocation) deadLetter(f failure) bool {
 	if v.overdue.Load() || !f.slot.is(settling) && !f.abandoned && !f.unstarted {
 		return false

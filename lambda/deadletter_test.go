@@ -90,6 +90,18 @@ func TestRejectAtTheDeadline(t *testing.T) {
 	})
 }
 
+// With Options.DeadLetterQueue a rejected message is sent at once: the queue's attributes are not read for it.
+func TestRejectedIsSentAtOnce(t *testing.T) {
+	t.Parallel()
+	withQueue(t, true, nil, func(x *fixture) {
+		x.send("a1", "a2")
+		f := x.wrap(byBody(handlers{"a1": fails(sqsonce.Reject(errTest)), "a2": fails(nil)}))
+		if got := x.failed(f, 30*time.Second, x.receive()); got != "" || x.calls(opURL)+x.calls(opAttributes) != 0 {
+			t.Errorf("failed %q, %d reads; want none", got, x.calls(opURL)+x.calls(opAttributes))
+		}
+	})
+}
+
 func TestRejectWithoutAUsableQueue(t *testing.T) {
 	for name, set := range map[string]func(*Options, *fixture){
 		"set Options.DeadLetterQueue":       func(o *Options, _ *fixture) { o.DeadLetterQueue = "" },

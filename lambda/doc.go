@@ -1,7 +1,8 @@
 // Package lambda is a host: it runs a handler in a Lambda function behind an SQS event source mapping.
 //
-// [Start] is the main of a function. [NewHandler] and [Wrap] return what it serves, for tests and for the runtime's own
-// options. docs/lambda.md has a template, the permissions, and tables of the cases.
+// [Start] is the main of a function. [NewHandler] and [Wrap] return what it serves, for tests, and for WithContext,
+// WithContextValue and WithEnableSIGTERM of awslambda.StartWithOptions. docs/lambda.md has a template, the permissions, and
+// tables of the cases.
 //
 // # Response
 //

@@ -1,8 +1,11 @@
 package lambda
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -175,8 +178,14 @@ func (x *fixture) mapping(f function, d time.Duration) {
 	}
 }
 
-// FuzzEvent decodes any JSON as the runtime does. Unless the function returns an error, each record was handled or is named,
-// it is named if its handler failed, and nothing else is named.
+// systemNames are those of the attributes that become fields of a message.
+var systemNames = []string{
+	"ApproximateReceiveCount", "SentTimestamp", "ApproximateFirstReceiveTimestamp", "MessageGroupId", "SequenceNumber", "MessageDeduplicationId",
+	"AWSTraceHeader", "DeadLetterQueueSourceArn",
+}
+
+// FuzzEvent has any JSON, for Wrap's function and for NewHandler's, which handle an event alike. Unless they return an error, each record was
+// handled or is named, it is named if its handler failed, and nothing else is named.
 func FuzzEvent(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `null`, `[]`, `{"Records":[{}]}`, `{"records":null}`, snsEvent, kinesisEvent, dynamoEvent, s3Event, apiEvent, fullRecord,
@@ -191,55 +200,84 @@ func FuzzEvent(f *testing.F) {
 		if json.Unmarshal(data, &e) != nil {
 			return // the runtime returns an error
 		}
-		var mu sync.Mutex
-		handled, failed := map[string]int{}, map[string]bool{}
-		fn := wrap(t, func(_ context.Context, m *sqsonce.Message) error {
-			mu.Lock()
-			defer mu.Unlock()
-			handled[m.ID]++
-			if len(handled) < 8 && bad&(1<<len(handled)) != 0 {
-				failed[m.ID] = true
-				return errTest
+		for i := range e.Records {
+			for name := range e.Records[i].Attributes {
+				if !slices.Contains(systemNames, name) {
+					delete(e.Records[i].Attributes, name) // Invoke matches names in any case
+				}
 			}
-			return nil
+		}
+		wrapped, err := answerTo(t, e, bad, func(h sqsonce.Handler) ([]byte, error) {
+			r, err := wrap(t, h)(t.Context(), e)
+			if r.BatchItemFailures == nil {
+				t.Fatal("a list that is null")
+			}
+			return must.Get(json.Marshal(r))(t), err
 		})
-		r, err := fn(t.Context(), e)
-		body, marshalErr := json.Marshal(r)
-		if marshalErr != nil || r.BatchItemFailures == nil {
-			t.Fatalf("response %s, %v", body, marshalErr)
-		}
-		if err != nil {
-			if len(handled) > 0 {
-				t.Fatalf("error %v after %d handlers ran", err, len(handled))
+		for _, text := range [][]byte{data, must.Get(json.Marshal(e))(t)} {
+			invoked, invokeErr := answerTo(t, e, bad, func(h sqsonce.Handler) ([]byte, error) {
+				return must.Get(NewHandler(h, func(o *Options) { o.Client = NoClient }))(t).Invoke(t.Context(), text)
+			})
+			if bytes.Equal(text, data) {
+				continue // names may be there twice, or in another case
 			}
-			return
-		}
-		if len(e.Records) == 0 {
-			t.Fatal("no records and no error: a silent success")
-		}
-		named := map[string]bool{}
-		for _, item := range r.BatchItemFailures {
-			if item.ItemIdentifier == "" || named[item.ItemIdentifier] {
-				t.Fatalf("empty or twice in %s", body)
-			}
-			named[item.ItemIdentifier] = true
-		}
-		copies := map[string]int{}
-		for _, rec := range e.Records {
-			copies[rec.MessageId]++
-		}
-		for id, n := range copies {
-			if done := handled[id] == n && !failed[id]; !done && !named[id] {
-				t.Fatalf("%q was handled %d times of %d, failed %t, and is not named in %s", id, handled[id], n, failed[id], body)
-			}
-			if named[id] && handled[id] == n && !failed[id] {
-				t.Fatalf("%q succeeded and is named in %s", id, body)
-			}
-		}
-		for id := range named {
-			if copies[id] == 0 {
-				t.Fatalf("%q is not in the event", id)
+			if diff := cmp.Diff(wrapped, invoked); diff != "" || fmt.Sprint(err) != fmt.Sprint(invokeErr) {
+				t.Fatalf("Invoke returns %v in place of %v (-Wrap +Invoke):\n%s", invokeErr, err, diff)
 			}
 		}
 	})
+}
+
+// answered is what handlers saw of an event, and the answer to it.
+type answered struct {
+	Seen   map[string]int
+	Answer string
+}
+
+// answerTo calls a function with an event, in which some handlers fail.
+func answerTo(t *testing.T, e events.SQSEvent, bad uint8, call func(sqsonce.Handler) ([]byte, error)) (answered, error) {
+	t.Helper()
+	copies, failed := map[string]int{}, map[string]bool{}
+	for i := range e.Records {
+		id := e.Records[i].MessageId
+		copies[id]++
+		failed[id] = failed[id] || i < 8 && bad&(1<<i) != 0
+	}
+	var mu sync.Mutex
+	handled, a := map[string]int{}, answered{Seen: map[string]int{}}
+	body, err := call(func(_ context.Context, m *sqsonce.Message) error {
+		mu.Lock()
+		defer mu.Unlock()
+		handled[m.ID]++
+		a.Seen[string(must.Get(json.Marshal(m))(t))]++
+		if failed[m.ID] {
+			return errTest
+		}
+		return nil
+	})
+	if err != nil {
+		if len(handled) > 0 {
+			t.Fatalf("error %v after %d handlers ran", err, len(handled))
+		}
+		return a, err
+	}
+	if len(e.Records) == 0 {
+		t.Fatal("no records and no error: a silent success")
+	}
+	a.Answer = string(body)
+	var r events.SQSEventResponse
+	must.Do(t, json.Unmarshal(body, &r))
+	named := map[string]bool{}
+	for _, item := range r.BatchItemFailures {
+		if item.ItemIdentifier == "" || named[item.ItemIdentifier] || copies[item.ItemIdentifier] == 0 {
+			t.Fatalf("empty, twice, or not of the event in %s", body)
+		}
+		named[item.ItemIdentifier] = true
+	}
+	for id, n := range copies {
+		if done := handled[id] == n && !failed[id]; done == named[id] {
+			t.Fatalf("%q was handled %d times of %d, failed %t, and is named in %s: %t", id, handled[id], n, failed[id], body, named[id])
+		}
+	}
+	return a, nil
 }

@@ -20,8 +20,8 @@ import (
 type Hooks struct {
 	sqsonce.Hooks
 	// Begin is called before the first handler, and all messages wait for it. The whole invocation uses the context that it
-	// returns. The messages are copies, in the order of the event. If Begin has not returned when the margin begins, it counts in
-	// Options.Abandoned, and the answer names all messages.
+	// returns. The messages are copies, which share Attribute.Binary with those of the handlers, in the order of the event. If
+	// Begin has not returned when the margin begins, it counts in Options.Abandoned, and the answer names all messages.
 	Begin func(ctx context.Context, messages []*sqsonce.Message) context.Context
 	// Finish is called after the answer is made and before it is returned, so it delays the answer. It can export the telemetry
 	// that was gathered, because Lambda freezes the process after the answer. Its context ends three sixteenths of the margin

@@ -46,7 +46,7 @@ func (v *invocation) movedHere(record int) bool {
 // behind it, in their last receive too, may run. SQS moves it where its receive count is maxReceiveCount and its dead-letter queue exists;
 // else it would come again, behind those that were behind it.
 func (v *invocation) isLeftToSQS(f failure) bool {
-	if !v.mayBeLeftToSQS(f) {
+	if len(f.chain) == 1 || !v.mayBeLeftToSQS(f, v.attributes(v.sendCtx).maxReceives) {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(v.sendCtx, callTimeout)
@@ -55,19 +55,15 @@ func (v *invocation) isLeftToSQS(f failure) bool {
 	return err == nil
 }
 
-func (v *invocation) mayBeLeftToSQS(f failure) bool {
-	head, behind := f.chain[0], f.chain[1:]
-	if len(behind) == 0 || v.movedHere(head) {
-		return false
-	}
-	most := v.attributes(v.sendCtx).maxReceives
-	return v.anyReceived(behind, most) && v.records[head].receiveCount() == most
+func (v *invocation) mayBeLeftToSQS(f failure, most int) bool {
+	head := f.chain[0]
+	return !v.movedHere(head) && v.records[head].receiveCount() == most && v.anyReceived(f.chain[1:], most)
 }
 
 // timeToSend bounds a send to the dead-letter queue, including the SDK's own retries: by half of the time that is left, where SQS moves the
-// message all the same and those behind it may run.
+// message all the same and those behind it may run. That goes by what is known: a send waits for no read.
 func (v *invocation) timeToSend(f failure) time.Duration {
-	if v.times.limited() && v.mayBeLeftToSQS(f) {
+	if known, ok := v.known(); ok && v.times.limited() && v.mayBeLeftToSQS(f, known.maxReceives) {
 		if left := time.Until(v.times.at(handlersStop)); left > 0 {
 			return min(left/2, sendTimeout)
 		}

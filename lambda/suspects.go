@@ -161,7 +161,7 @@ func (v *invocation) deleteSucceeded() {
 	ctx, cancel := context.WithTimeout(v.sendCtx, callTimeout)
 	defer cancel()
 	var succeeds []int
-	v.suspects.mu.Lock() // a handler that was abandoned may return, and its worker go on
+	v.suspects.mu.Lock()
 	for i := range v.slots {
 		if v.slots[i].is(succeeded) && v.records[i].ReceiptHandle != "" && !v.suspects.deleted[i] {
 			succeeds = append(succeeds, i)

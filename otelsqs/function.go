@@ -15,8 +15,8 @@ import (
 // mostLinks is how many links a batch's span has at most: the SDK's own limit.
 const mostLinks = 128
 
-// Lambda is an option of [lambda.Start] and [lambda.Wrap]. otellambda makes the span of the invocation itself, and this span is
-// its child.
+// Lambda is an option of [lambda.Start], [lambda.NewHandler] and [lambda.Wrap]. otellambda makes the span of the invocation
+// itself, and this span is its child.
 func (t *Telemetry) Lambda(o *lambda.Options) {
 	o.Hooks = append(o.Hooks, lambda.Hooks{Hooks: t.handlers(), Begin: t.begin, Finish: t.finish})
 }

@@ -126,4 +126,7 @@ func (l *loop) adopt(q queue) {
 	if l.queue, l.maxAttempts = q, q.maxAttempts(l.opts.MaxAttempts); !known {
 		l.wake() // what waits for the queue's ARN
 	}
+	for _, d := range l.orphans { // what waits behind them may have more receives
+		l.giveBackBehind(d)
+	}
 }

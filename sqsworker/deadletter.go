@@ -97,6 +97,7 @@ func (l *loop) deadLettered(e deadLettered) {
 		}
 		l.remove(d)
 	case e.err != nil:
+		d.tooLarge = deadletter.IsTooLarge(e.err)
 		l.setState(d, deciding) // so that it is removed where its lease has ended unnoticed
 		l.notSent(d, e.result)
 	default:
@@ -115,7 +116,7 @@ func (l *loop) noteDeadLetters(err error) {
 		if !isOutcomeUnknown(err) && !isThrottle(err) {
 			l.contradicted()
 		}
-	case err == nil:
+	default:
 		q.missing, l.reads.waitLogged = false, false
 	}
 }

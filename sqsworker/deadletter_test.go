@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -133,6 +134,33 @@ func TestTooLargeForTheDLQ(t *testing.T) {
 			x.Errorf("%d in the queue, want the large one; attributes read %d times more, want none", len(q), x.calls(opAttributes)-reads)
 		}
 		j.stopClean()
+	})
+}
+
+// Behind a running handler of its group it is sent once when its retention ends, and those behind it too.
+func TestTooLargeBehindARunningHead(t *testing.T) {
+	t.Parallel()
+	bubble(t, setup{fifo: true, maxReceives: 5}, func(x *fixture) {
+		x.setAttribute("MessageRetentionPeriod", "600")
+		must.Get(x.c.SetQueueAttributes(x.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &x.dlq, Attributes: map[string]string{"MaximumMessageSize": "1024"}}))(x)
+		for i, body := range []string{"a", strings.Repeat("x", 2000), strings.Repeat("y", 2000), "3", strings.Repeat("z", 2000), "5"} {
+			must.Get(x.c.SendMessage(x.Context(), &sqs.SendMessageInput{
+				QueueUrl: &x.url, MessageBody: &body, MessageGroupId: aws.String("g"), MessageDeduplicationId: aws.String(fmt.Sprint(i)),
+			}))(x)
+		}
+		j := x.start(func(ctx context.Context, m *sqsonce.Message) error {
+			until(ctx, 12*time.Minute)
+			return context.Cause(ctx)
+		})
+		time.Sleep(13 * time.Minute)
+		j.stopClean()
+		var dead []string
+		for _, m := range x.dead() {
+			dead = append(dead, m.Body)
+		}
+		if refused := x.log.count("message not sent to the dead-letter queue"); !slices.Equal(dead, []string{"3", "5"}) || refused != 3 {
+			x.Errorf("dead-lettered %v, %d refused; want the small ones, and each of the others once", dead, refused)
+		}
 	})
 }
 

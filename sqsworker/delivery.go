@@ -48,6 +48,7 @@ type delivery struct {
 	took             time.Duration // by the longest of its runs that was unavailable
 	refuted          bool          // its claim: others could be handled
 
+	tooLarge     bool // for the dead-letter queue
 	expiring     bool // it was logged that its retention ends soon
 	suspect      bool // runs apart, or waits for it
 	accused      bool // it was the last suspect to start in a process that crashed

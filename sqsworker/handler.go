@@ -79,7 +79,7 @@ type result struct {
 	sendFailed bool            // the dead-letter queue did not take the message
 }
 
-// newResult runs on the handler's goroutine: Backoff is the user's.
+// newResult runs on the handler's goroutine, since Backoff, the user's, may take its time.
 func (w *Worker) newResult(d *delivery, err error, attempt int) result {
 	o := sqsonce.OutcomeOf(err)
 	r := result{outcome: o.Kind, err: err, asked: -1, peerEnded: host.Ended(err)}
@@ -100,7 +100,7 @@ func (w *Worker) settle(d *delivery, r result, deadLettered bool) {
 		return
 	}
 	if err := settle.Settle(r.handler, deadLettered); err != nil {
-		w.log.ErrorContext(d.context(), "sqsworker: settling the message panicked", d.event(host.ErrorAttrs(err)...)...)
+		w.log.ErrorContext(d.context(), "sqsworker: settling the message failed", d.event(host.ErrorAttrs(err)...)...)
 	}
 }
 

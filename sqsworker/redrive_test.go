@@ -10,6 +10,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/must"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/localstack/fault"
@@ -151,18 +152,21 @@ func TestNotMovedFromAStandardQueue(t *testing.T) {
 	})
 }
 
-// TestSendConfirmsTheDeadLetterQueue: a send that succeeds refutes an earlier answer that the queue does not exist.
+// TestSendConfirmsTheDeadLetterQueue: a send that succeeds refutes an earlier answer that the queue does not exist, and so does the answer
+// that a message is too large for it.
 func TestSendConfirmsTheDeadLetterQueue(t *testing.T) {
 	t.Parallel()
-	l := newTestLoop(t)
-	l.queue.confirmed = l.now()
-	d := l.addTest("a", 1)
-	l.setState(d, rejecting)
-	l.deadLetters = deadLetters{missing: true}
-	l.reads.waitLogged = true
-	l.deadLettered(deadLettered{d: d})
-	if !l.dlqConfirmed() || l.reads.waitLogged {
-		t.Errorf("confirmed %t, and the next group that waits is not logged: %t", l.dlqConfirmed(), l.reads.waitLogged)
+	for _, err := range []error{nil, &smithy.GenericAPIError{Code: "InvalidParameterValue", Message: "Reason: Message must be shorter than 1024 bytes."}} {
+		l := newTestLoop(t)
+		l.queue.confirmed = l.now()
+		d := l.addTest("a", 1)
+		l.setState(d, rejecting)
+		l.deadLetters = deadLetters{missing: true}
+		l.reads.waitLogged = true
+		l.deadLettered(deadLettered{d: d, err: err})
+		if !l.dlqConfirmed() || l.reads.waitLogged {
+			t.Errorf("%v: confirmed %t, and the next group that waits is not logged: %t", err, l.dlqConfirmed(), l.reads.waitLogged)
+		}
 	}
 }
 

@@ -50,10 +50,11 @@ func (l *loop) expireFollowing(extended []*delivery) {
 	}
 }
 
-// expires says that a message behind others waits in the last part of its retention. It is none whose handler runs: that may yet succeed.
+// expires says that a message behind others waits in the second half of the last part of its retention: the handler ahead may end in the
+// first half, and the next extension comes before the second one ends. It is none whose handler runs: that may yet succeed.
 func (l *loop) expires(d *delivery) bool {
 	left, known := l.timeLeft(d)
-	return known && left <= 0 && d.m.ID != d.group.head.m.ID
+	return known && left <= -host.LeastLeft(l.opts.VisibilityTimeout)/2 && d.m.ID != d.group.head.m.ID
 }
 
 // isBusy says that a handler runs for the head of a group, here or elsewhere. Else it may start, and those behind it too.
@@ -67,7 +68,7 @@ func (l *loop) expireBehind(head *delivery) {
 	if g.leaving || !isBusy(head) || !l.queue.hasDLQ() {
 		return
 	}
-	i := slices.IndexFunc(g.followers, l.expires)
+	i := slices.IndexFunc(g.followers, func(f *delivery) bool { return !f.tooLarge && l.expires(f) })
 	if i < 0 {
 		return
 	}
@@ -114,6 +115,9 @@ func (l *loop) staysBehind(d *delivery) {
 	}
 	if l.stopping.begun {
 		l.releaseUnstartedOf(g)
+	}
+	if d.tooLarge && g.head != nil { // others may not be
+		l.expireBehind(g.head)
 	}
 	l.advance(g)
 }

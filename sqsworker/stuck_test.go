@@ -3,6 +3,7 @@ package sqsworker
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -57,6 +58,27 @@ func TestStuckHandlerFreesItsMessage(t *testing.T) {
 		}
 		close(over)
 		other.stopClean()
+		j.stopClean()
+	})
+}
+
+// A copy at its last receive waits behind it. It is given back when more receives are allowed.
+func TestMoreReceivesBehindAStuckHandler(t *testing.T) {
+	t.Parallel()
+	bothKinds(t, setup{maxReceives: 2}, func(x *fixture) {
+		x.send("g:a")
+		over := make(chan struct{})
+		var r runs
+		j := x.losesItsLease(&r, over)
+		time.Sleep(10 * time.Minute)
+		x.setPolicy(policy(path.Base(x.dlq), 10))
+		time.Sleep(10 * time.Minute)
+		if q := x.queued(); len(q) != 1 || q[0].ReceiveCount <= 2 {
+			x.Errorf("queue %+v, want a message that was given back", q)
+		}
+		close(over)
+		time.Sleep(time.Hour)
+		x.wantEmpty()
 		j.stopClean()
 	})
 }
@@ -142,10 +164,11 @@ func TestRetentionBehindARunningHead(t *testing.T) {
 		noDLQ     bool
 		ran       string
 	}{
-		"it returns in the last minute": {takes: 595 * time.Second, ran: "g:a g:c"},
-		"its own retention ends":        {takes: 12 * time.Minute, ran: "g:c"},
-		"it runs elsewhere":             {elsewhere: true, ran: "g:c"},
-		"no dead-letter queue":          {takes: 12 * time.Minute, noDLQ: true, ran: "g:c"},
+		"it returns in the last minute":  {takes: 595 * time.Second, ran: "g:a g:c"},
+		"it returns before the last 30s": {takes: 565 * time.Second, ran: "g:a g:1 g:2 g:3 g:c"},
+		"its own retention ends":         {takes: 12 * time.Minute, ran: "g:c"},
+		"it runs elsewhere":              {elsewhere: true, ran: "g:c"},
+		"no dead-letter queue":           {takes: 12 * time.Minute, noDLQ: true, ran: "g:c"},
 	} {
 		s := setup{fifo: true, maxReceives: 5}
 		if tc.noDLQ {
@@ -176,6 +199,9 @@ func TestRetentionBehindARunningHead(t *testing.T) {
 				if dead = append(dead, m.Body); !strings.Contains(m.Attributes[sqsonce.AttrRejectReason], "retention ends") {
 					x.Errorf("%s has the reason %q", m.Body, m.Attributes[sqsonce.AttrRejectReason])
 				}
+			}
+			if strings.Contains(tc.ran, "g:1") {
+				behind = nil
 			}
 			lines := x.log.count("SQS deletes the message soon")
 			if tc.noDLQ && (lines != 3 || len(dead) > 0) || !tc.noDLQ && !slices.Equal(dead, behind) || strings.Join(ran.list(), " ") != tc.ran {
@@ -303,7 +329,7 @@ func TestLeavesAStuckHead(t *testing.T) {
 			if last.state == ready {
 				t.Error("the last one does not wait for the answer")
 			}
-			l.deadLettered(deadLettered{d: leaving, err: tc.err})
+			l.deadLettered(deadLettered{d: leaving, queueURL: goodURL, err: tc.err})
 			if leaving.state == deleting || leaving.state == releasing {
 				l.remove(leaving)
 			}

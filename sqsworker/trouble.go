@@ -2,10 +2,10 @@ package sqsworker
 
 import (
 	"errors"
-	"github.com/sqsonce/sqsonce/internal/question"
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/question"
 )
 
 // trouble is the state of the log lines about unavailable messages.

@@ -16,7 +16,7 @@ const (
 
 // Lines are log lines on their way to the user's slog.Handler. One goroutine writes them, so that a log that blocks, as a full
 // pipe on stderr does, stops nobody who logs. The goroutine ends when nothing is left. Lines that do not fit, or for which the
-// handler panics, are dropped and counted. The zero value is ready.
+// handler panics or calls runtime.Goexit, are dropped and counted. The zero value is ready.
 type Lines struct {
 	mu      sync.Mutex
 	queue   []line
@@ -44,8 +44,8 @@ func (q *Lines) add(l line) {
 	}
 }
 
-// take returns the next line to write, and how many were dropped before it. Lines are dropped only while others wait, so that there is
-// always one to say it.
+// take returns the next line to write, and how many were dropped before it. Lines that do not fit are dropped while others wait, one of which
+// says it. For a line that its handler drops the next one does, if any comes.
 func (q *Lines) take() (l line, dropped int, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -61,11 +61,20 @@ func (q *Lines) take() (l line, dropped int, ok bool) {
 }
 
 func (q *Lines) write() {
+	ended, dropped := false, 0
+	defer func() {
+		if !ended { // the handler has called runtime.Goexit
+			q.drop(dropped + 1)
+			go q.write()
+		}
+	}()
 	for {
-		l, dropped, ok := q.take()
+		l, before, ok := q.take()
 		if !ok {
+			ended = true
 			return
 		}
+		dropped = before
 		if dropped > 0 {
 			l.record = l.record.Clone()
 			l.record.AddAttrs(slog.Int(KeyDropped, dropped))

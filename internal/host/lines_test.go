@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/slogtest"
@@ -99,6 +100,32 @@ func TestLogThatPanics(t *testing.T) {
 			}
 		})
 	}
+}
+
+// exitLog ends its goroutine for one text.
+type exitLog struct{ slog.Handler }
+
+func (l exitLog) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == "exit" {
+		runtime.Goexit()
+	}
+	return l.Handler.Handle(ctx, r)
+}
+
+// So does one that ends its goroutine. The lines after it are written all the same.
+func TestLogThatExits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		q, log := logging(exitLog{slog.NewTextHandler(&out, nil)})
+		for _, text := range []string{"exit", "exit", "good", "exit"} {
+			log.Info(text)
+		}
+		begun := time.Now()
+		q.Flush(time.Minute)
+		if text := out.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "msg=good "+KeyDropped+"=2") || time.Since(begun) > 0 {
+			t.Errorf("got %s after %v, want the good line at once, which counts those before", text, time.Since(begun))
+		}
+	})
 }
 
 // A line keeps the time, the attributes and the groups with which it was made.

@@ -122,8 +122,10 @@ func (f *fleet) failedEnough(event string, n *node, at time.Duration, outcome sq
 // unrunAtLastReceive says that an event was at its last receive in the function's invocation, with others of its group behind it, when the
 // store may not have answered: none of its runs there got to the handler.
 func (f *fleet) unrunAtLastReceive(event string, n *node, at time.Duration) bool {
+	runs := f.checker.runs(event)
 	return f.fifo && n.index == notAWorker && slices.ContainsFunc(f.receiptsOfEvent(event), func(r *receipt) bool {
-		return r.node == n && r.at <= at && at <= r.at+functionTimeout && n.unreleased(r.at, at) && f.othersBehind(n, r.id, r.count, 1) &&
+		ran := func(x *run) bool { return x.process == n.process && x.m.ID == r.id && x.m.ReceiveCount == r.count }
+		return r.node == n && !slices.ContainsFunc(runs, ran) && r.at <= at && at <= r.at+functionTimeout && n.unreleased(r.at, at) && f.othersBehind(n, r.id, r.count, 1) &&
 			slices.ContainsFunc(n.believed(at, at), func(most int) bool { return most > 0 && r.count >= most })
 	})
 }

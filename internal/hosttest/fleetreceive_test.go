@@ -216,8 +216,9 @@ func (f *fleet) behindLongOnes(r *receipt) bool {
 // behindUnasked says that one before the message failed at its last receive, when SQS did not answer the function. It could neither send
 // that one nor find out whether its dead-letter queue exists: without that it would come again, behind this one.
 func (f *fleet) behindUnasked(r *receipt) bool {
+	most := f.plan.movesAfter(r.at)
 	return f.behindOne(r, func(ahead *receipt) bool {
-		return f.failedHere(ahead.event, ahead) && slices.ContainsFunc(f.plan.faults, func(w window) bool {
+		return most > 0 && ahead.count >= most && f.failedHere(ahead.event, ahead) && slices.ContainsFunc(f.plan.faults, func(w window) bool {
 			return w.cutsOff() && w.concerns(r.node) && w.at <= r.at+functionTimeout && w.end() >= r.at
 		})
 	})

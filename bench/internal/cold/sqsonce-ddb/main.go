@@ -30,5 +30,5 @@ func function() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return lambda.Wrap(once.Handler(func(context.Context, *sqsonce.Message) error { return nil }))
+	return lambda.NewHandler(once.Handler(func(context.Context, *sqsonce.Message) error { return nil }))
 }

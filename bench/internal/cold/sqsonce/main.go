@@ -11,7 +11,7 @@ import (
 )
 
 func main() {
-	f, err := lambda.Wrap(func(context.Context, *sqsonce.Message) error { return nil })
+	f, err := lambda.NewHandler(func(context.Context, *sqsonce.Message) error { return nil })
 	if err != nil {
 		panic(err)
 	}
