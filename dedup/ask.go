@@ -49,8 +49,8 @@ func (o *Once) withQuestion(err error) error {
 // unavailable is the error of a delivery that the store keeps from an outcome.
 func (o *Once) unavailable(err error) error { return o.withQuestion(sqsonce.Unavailable(err)) }
 
-// questioned gives the error of an inbox's store, after a handler's run, its question. If the store refused the transaction with
-// an answer, the question decides whose fault that is.
+// questioned gives the error of an inbox's store, after a handler's run and the release, its question. If the store refused the
+// transaction with an answer, the question decides whose fault that is.
 func (o *Once) questioned(ctx context.Context, err error) error {
 	switch {
 	case !question.IsFromStore(err), errors.Is(err, sqsonce.ErrLeaseLost), errors.Is(err, sqsonce.ErrInProgress):

@@ -16,6 +16,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/inboxkit"
 	"github.com/sqsonce/sqsonce/internal/question"
 )
 
@@ -179,6 +180,34 @@ func TestQuestionAfterTheRefusal(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An inbox's record is free while its question is asked: nothing renews its lease by then, and its end would look like a crash.
+func TestQuestionAfterTheRelease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &refusingStore{Store: memstore.New(), refuses: func(string) bool { return false }}
+		once := must.Get(dedup.New(store, "billing", func(o *dedup.Options) { o.LeaseDuration, o.CallTimeout = 12*time.Second, 10*time.Second }))(t)
+		done := make(chan error, 1)
+		go func() {
+			done <- guard(once, t.Context(), message("e"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
+				time.Sleep(3 * time.Second) // the first renewal is due a second later
+				if _, err := inboxkit.StopRenewal(ctx, time.Second); err != nil {
+					t.Error(err)
+				}
+				store.takes = 10 * time.Second
+				return false, question.FromStore(errNewCode)
+			})
+		}()
+		for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(time.Second / 2) {
+			if r, err := store.Inspect(t.Context(), recordKey("e")); err == nil && r.State(time.Now()) == dedup.StateCrashed {
+				t.Fatalf("the record looks like a crash's: %+v", r)
+			}
+		}
+		if err := <-done; !errors.Is(err, errNewCode) || errors.Is(err, sqsonce.ErrUnavailable) {
+			t.Errorf("got %v, want the refusal", err)
+		}
+	})
 }
 
 // A question that its caller gives up says nothing to the others.
