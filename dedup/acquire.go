@@ -204,7 +204,7 @@ func (o *Once) runWithoutRecord(ctx context.Context, rl *recordLease, cause erro
 	host.Run(func() error {
 		rl.tellRecording(ctx, false)
 		settle.Ran(ctx, true)
-		e = t.run(ctx, Lease{})
+		e = t.run(&leaseContext{ctx, nil}, Lease{})
 		return e.err
 	}, func(handlerErr error) {
 		rl.tellRecording(ctx, true)
