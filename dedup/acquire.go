@@ -106,10 +106,10 @@ func (o *Once) answered(ctx context.Context, rl *recordLease, g Grant) error {
 func (o *Once) acquireFailed(ctx context.Context, rl *recordLease, err error) error {
 	t := &rl.task
 	o.counts.storeErrors.Add(1)
-	unknown := errors.Is(err, ErrOutcomeUnknown)
+	unknown, held := errors.Is(err, ErrOutcomeUnknown), errors.Is(err, errNoteHeld)
 	err = o.unrun(ctx, fmt.Errorf("dedup: acquire failed, handler not called %s: %w", o.record(t.key), err))
 	down := errors.Is(err, sqsonce.ErrUnavailable) && !errors.Is(err, sqsonce.ErrMisconfigured)
-	if o.o.OnStoreDown == OnStoreDownRunAnyway && down && ctx.Err() == nil {
+	if o.o.OnStoreDown == OnStoreDownRunAnyway && down && !held && ctx.Err() == nil {
 		return o.runWithoutRecord(ctx, rl, err)
 	}
 	o.decided(ctx, t, Decision{Outcome: failedOutcome(ctx, err), Err: err})
@@ -204,7 +204,7 @@ func (o *Once) runWithoutRecord(ctx context.Context, rl *recordLease, cause erro
 	host.Run(func() error {
 		rl.tellRecording(ctx, false)
 		settle.Ran(ctx, true)
-		e = t.run(ctx, Lease{})
+		e = t.run(&leaseContext{ctx, nil}, Lease{})
 		return e.err
 	}, func(handlerErr error) {
 		rl.tellRecording(ctx, true)

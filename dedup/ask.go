@@ -42,16 +42,17 @@ type asking struct {
 	left     *Lease // what an earlier question could not release; only the question that is under way uses it
 }
 
-// withQuestion returns err with the question that tells whether the store works.
+// withQuestion returns err with the question that tells whether the store works. Its calls are two releases and an acquire at most. A
+// second more, and the host hears their answer.
 func (o *Once) withQuestion(err error) error {
-	return question.With(err, question.Question{ID: o, Ask: o.ask, Patience: o.o.CallTimeout + acquireGrace})
+	return question.With(err, question.Question{ID: o, Ask: o.ask, Patience: 3*o.o.CallTimeout + acquireGrace + time.Second})
 }
 
 // unavailable is the error of a delivery that the store keeps from an outcome.
 func (o *Once) unavailable(err error) error { return o.withQuestion(sqsonce.Unavailable(err)) }
 
-// questioned gives the error of an inbox's store, after a handler's run, its question. If the store refused the transaction with
-// an answer, the question decides whose fault that is.
+// questioned gives the error of an inbox's store, after a handler's run and the release, its question. If the store refused the
+// transaction with an answer, the question decides whose fault that is.
 func (o *Once) questioned(ctx context.Context, err error) error {
 	switch {
 	case !question.IsFromStore(err), errors.Is(err, sqsonce.ErrLeaseLost), errors.Is(err, sqsonce.ErrInProgress):
@@ -117,11 +118,11 @@ func (o *Once) ask(ctx context.Context) error {
 var errQuestionTaken = errors.New("dedup: the question's record has another owner")
 
 func (o *Once) callAsk(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, o.o.CallTimeout+acquireGrace)
-	defer cancel()
 	// As a second delivery the acquire is sent alone: in a batch of others' writes it could wait for them.
 	c := Claim{Key: o.consumer + question.KeyPrefix + name, Owner: name, Lease: o.o.LeaseDuration, Retention: askRetention, ReceiveCount: 2}
 	if o.asker != nil {
+		ctx, cancel := context.WithTimeout(ctx, 2*o.o.CallTimeout+acquireGrace) // of an acquire and a commit
+		defer cancel()
 		var err error
 		p := host.Recover(func() { err = o.asker.Ask(ctx, c) })
 		return orPanic(err, p)
@@ -132,7 +133,9 @@ func (o *Once) callAsk(ctx context.Context, name string) error {
 	}
 	c.Owner = rand.Text() // an owner is never used for a second acquire
 	o.asking.left = &Lease{Key: c.Key, Owner: c.Owner, Retention: c.Retention}
-	g, err := o.store.Acquire(ctx, c)
+	acquire, cancel := context.WithTimeout(ctx, o.o.CallTimeout+acquireGrace)
+	defer cancel()
+	g, err := o.store.Acquire(acquire, c)
 	switch {
 	case err != nil:
 		return err
@@ -147,6 +150,8 @@ func (o *Once) releaseQuestion(ctx context.Context, l *Lease) error {
 	if l == nil {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, o.o.CallTimeout)
+	defer cancel()
 	if err := o.store.Release(ctx, *l, nil); err != nil && !errors.Is(err, sqsonce.ErrLeaseLost) {
 		return err
 	}

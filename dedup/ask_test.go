@@ -16,6 +16,7 @@ import (
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/inboxkit"
 	"github.com/sqsonce/sqsonce/internal/question"
 )
 
@@ -78,17 +79,34 @@ func TestQuestionWrites(t *testing.T) {
 	}
 }
 
-// A host lets a question take as long as a call of the store may.
+// Each call of a question may take as long as a delivery's, and a host lets the question take as long as they all. So it also hears that a
+// store hangs, and those who wait for that answer ask no further question.
 func TestQuestionPatience(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		slow := &refusingStore{Store: memstore.New(), refuses: func(key string) bool { return !question.IsKey(key) }, takes: 15 * time.Second}
-		q := questionAfter(t, slow, func(o *dedup.Options) { o.CallTimeout = 20 * time.Second })
-		ctx, cancel := context.WithTimeout(t.Context(), q.Within())
-		defer cancel()
-		if err := q.Ask(ctx); err != nil || ctx.Err() != nil {
-			t.Errorf("got %v, within the host's time: %t; want an answer in time", err, ctx.Err() == nil)
-		}
-	})
+	for name, tt := range map[string]struct {
+		acquire, release time.Duration
+		down             bool
+	}{"slow": {acquire: 20 * time.Second, release: 19 * time.Second}, "hangs": {acquire: time.Hour, down: true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFaults()
+				f.before = func(ctx context.Context, op string, n int) error {
+					if op == "acquire" && n == 1 {
+						return errNewCode
+					}
+					if !host.Wait(ctx, map[string]time.Duration{"acquire": tt.acquire, "release": tt.release}[op]) {
+						return context.Cause(ctx)
+					}
+					return nil
+				}
+				q := questionAfter(t, f, func(o *dedup.Options) { o.CallTimeout = 20 * time.Second })
+				ctx, cancel := context.WithTimeout(t.Context(), q.Within())
+				defer cancel()
+				if err := q.Ask(ctx); (err != nil) != tt.down || ctx.Err() != nil {
+					t.Errorf("got %v, within the host's time: %t; want an answer in time, an error %t", err, ctx.Err() == nil, tt.down)
+				}
+			})
+		})
+	}
 }
 
 // A store that takes acquires and refuses releases fails each question, also the one that finds the record of the one before. When it
@@ -207,6 +225,34 @@ func TestQuestionOfAHostIsNew(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An inbox's record is free while its question is asked: nothing renews its lease by then, and its end would look like a crash.
+func TestQuestionAfterTheRelease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &refusingStore{Store: memstore.New(), refuses: func(string) bool { return false }}
+		once := must.Get(dedup.New(store, "billing", func(o *dedup.Options) { o.LeaseDuration, o.CallTimeout = 12*time.Second, 10*time.Second }))(t)
+		done := make(chan error, 1)
+		go func() {
+			done <- guard(once, t.Context(), message("e"), func(ctx context.Context, _ dedup.Lease) (bool, error) {
+				time.Sleep(3 * time.Second) // the first renewal is due a second later
+				if _, err := inboxkit.StopRenewal(ctx, time.Second); err != nil {
+					t.Error(err)
+				}
+				store.takes = 10 * time.Second
+				return false, question.FromStore(errNewCode)
+			})
+		}()
+		for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(time.Second / 2) {
+			if r, err := store.Inspect(t.Context(), recordKey("e")); err == nil && r.State(time.Now()) == dedup.StateCrashed {
+				t.Fatalf("the record looks like a crash's: %+v", r)
+			}
+		}
+		if err := <-done; !errors.Is(err, errNewCode) || errors.Is(err, sqsonce.ErrUnavailable) {
+			t.Errorf("got %v, want the refusal", err)
+		}
+	})
 }
 
 // A question that its caller gives up says nothing to the others.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
 type charge struct {
@@ -190,4 +191,33 @@ func TestDoEdges(t *testing.T) {
 			t.Error("stored result of another type: got nil, want an error")
 		}
 	})
+}
+
+// A guarded handler inside one that runs without a record, under OnStoreDownRunAnyway, is called by that all the same. Protocol, 7.1a.
+func TestHandlerInOneWithoutARecord(t *testing.T) {
+	down := newFaults()
+	down.fail("acquire", sqsonce.Unavailable(errors.New("down")))
+	outer := newOnce(t, down, func(o *dedup.Options) { o.OnStoreDown = dedup.OnStoreDownRunAnyway })
+	ctx, settled := settle.New(t.Context())
+	recorded := false
+	works := newFaults()
+	works.before = func(_ context.Context, op string, _ int) error {
+		recorded = recorded || op == "acquire" && settle.Recording(ctx)
+		return nil
+	}
+	inner := newOnce(t, works)
+	err := outer.Handler(func(ctx context.Context, _ *sqsonce.Message) error {
+		if _, leased := dedup.FenceFrom(ctx); leased {
+			t.Error("the context has a fence without a lease")
+		}
+		err := inner.Handler(func(context.Context, *sqsonce.Message) error { return nil })(ctx, message("charge"))
+		if !settle.InHandler(ctx) {
+			t.Error("not in the handler after the call")
+		}
+		return err
+	})(ctx, message("e"))
+	if err != nil || !recorded {
+		t.Errorf("got %v; the host knows that the handler waits for a store: %t", err, recorded)
+	}
+	_ = settled(false)
 }

@@ -88,11 +88,19 @@ func whyLost(refusal error) string {
 	return "record taken over by another owner, or deleted"
 }
 
-// notLost is the error of a handler that returned a lost lease, while its context was not cancelled for one and the store took the release
-// of its record: the lease is another one, such as that of a Do in the handler. The host still has the message, which has failed. With the error of the handler it would leave the
-// message alone, and a worker those behind it in a FIFO group too.
+// notLost is the error of a handler that returned a lost lease, while its context was not cancelled for one and the store took the
+// release of its record: the lease is another one, such as that of a Do in the handler. The host still has the message, which has failed.
+// With the error of the handler it would leave the message alone, and a worker those behind it in a FIFO group too.
 func notLost(handlerErr error) error {
-	return fmt.Errorf("handler returned the lost lease of another record: %v", handlerErr)
+	const text = "handler returned the lost lease of another record"
+	if p, ok := errors.AsType[*sqsonce.PanicError](handlerErr); ok {
+		return &sqsonce.PanicError{Value: fmt.Sprintf("%s: %v", text, handlerErr), Stack: p.Stack}
+	}
+	err := fmt.Errorf("%s: %v", text, handlerErr)
+	if o := sqsonce.OutcomeOf(handlerErr); o.Retry || o.Postpone {
+		return sqsonce.RetryAfter(o.After, err)
+	}
+	return err
 }
 
 // lostError is the error of a delivery whose owner the store refused. It matches ErrLeaseLost and nothing else.

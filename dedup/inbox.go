@@ -48,7 +48,7 @@ func (o *Once) guard(f func(ctx context.Context, m *sqsonce.Message, l Lease) (c
 		}
 		t.run = func(ctx context.Context, l Lease) ending {
 			completed, err := f(ctx, m, l)
-			return ending{completed: completed, commits: true, err: o.questioned(ctx, err)}
+			return ending{completed: completed, commits: true, err: err}
 		}
 		return o.do(ctx, t)
 	}

@@ -118,7 +118,7 @@ func (rl *recordLease) setTimer(now time.Time) {
 // leaseContext is the context of a delivery, with its record lease.
 type leaseContext struct {
 	context.Context
-	rl *recordLease
+	rl *recordLease // nil: the handler runs without a record
 }
 
 func (c *leaseContext) Value(key any) any {
@@ -131,8 +131,8 @@ func (c *leaseContext) Value(key any) any {
 type leaseContextKey struct{}
 
 func recordLeaseFrom(ctx context.Context) (*recordLease, bool) {
-	rl, ok := ctx.Value(leaseContextKey{}).(*recordLease)
-	return rl, ok
+	rl, _ := ctx.Value(leaseContextKey{}).(*recordLease)
+	return rl, rl != nil
 }
 
 // FenceFrom returns the fence of the record lease under which ctx's handler runs. It returns false without such a

@@ -82,7 +82,8 @@ func New(s Store, consumer string, optFns ...func(*Options)) (*Once, error) {
 //
 //   - nil: h returned nil and the record is completed. Or the event was completed before, and h was not called.
 //   - h's own error, unchanged: h returned it, and the record was released with its text. A panic is a [*sqsonce.PanicError].
-//     But if h's error matches [sqsonce.ErrLeaseLost], because another record has another owner, only its text is kept.
+//     But if h's error matches [sqsonce.ErrLeaseLost], because another record has another owner, only its text, its delay and
+//     a panic's stack are kept.
 //     After [runtime.Goexit] the record is released as after a panic, and the goroutine ends. The hosts of this module count
 //     that as a failure.
 //   - matching [sqsonce.ErrInProgress]: another delivery owns the record, and h was not called. The error is a

@@ -96,8 +96,7 @@ func (o *Once) joinPeers(ctx context.Context, rl *recordLease) (known bool, err 
 
 // nested reports whether the call comes from inside a handler of a Once.
 func nested(ctx context.Context) bool {
-	_, nested := recordLeaseFrom(ctx)
-	return nested
+	return ctx.Value(leaseContextKey{}) != nil
 }
 
 // signal is given once. Its channel is made for the first that waits: most deliveries have no peer.

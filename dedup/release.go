@@ -17,7 +17,7 @@ import (
 // while the message is only on its way to the dead-letter queue. A postponed message has not failed: its record gets no error.
 func (o *Once) fail(ctx context.Context, rl *recordLease, e ending) error {
 	handlerErr := e.err
-	if sqsonce.OutcomeOf(handlerErr).Reject {
+	if sqsonce.OutcomeOf(handlerErr).Kind == sqsonce.OutcomeRejected {
 		if err := o.proveForReject(ctx, rl); err != nil {
 			return handlerReturned(err, handlerErr)
 		}

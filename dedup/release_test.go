@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
+	"github.com/sqsonce/sqsonce/dedup/memstore"
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
@@ -148,6 +150,40 @@ func TestReleaseThatIsRefused(t *testing.T) {
 			if f.seen("release") != 1 || o.Stats().LeasesLost != 1 || o.Stats().StoreErrors != int64(f.seen("renew")) {
 				t.Errorf("calls %s, stats %+v: want one release, one lost lease, and no error of the store but the renewals", f.log(), o.Stats())
 			}
+		})
+	}
+}
+
+// A handler's error with the lost lease of another record is a failure, which keeps its delay and a panic's stack. Protocol, 7.12a.
+func TestLostLeaseOfAnotherRecord(t *testing.T) {
+	lost := fmt.Errorf("ledger: %w", sqsonce.ErrLeaseLost)
+	for name, tt := range map[string]struct {
+		handler sqsonce.Handler
+		after   time.Duration
+		panics  bool
+	}{
+		"plain":    {handler: func(context.Context, *sqsonce.Message) error { return lost }},
+		"rejected": {handler: func(context.Context, *sqsonce.Message) error { return sqsonce.Reject(lost) }},
+		"delayed": {handler: func(context.Context, *sqsonce.Message) error {
+			return fmt.Errorf("later: %w", sqsonce.RetryAfter(time.Hour, lost))
+		}, after: time.Hour},
+		"postponed": {handler: func(context.Context, *sqsonce.Message) error { return sqsonce.Postpone(time.Hour, lost) }, after: time.Hour},
+		"panic":     {handler: func(context.Context, *sqsonce.Message) error { panic(lost) }, panics: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := memstore.New()
+			once := must.Get(dedup.New(store, "billing"))(t)
+			ctx, settled := settle.New(t.Context())
+			err := once.Handler(tt.handler)(ctx, message("e"))
+			p, panicked := errors.AsType[*sqsonce.PanicError](err)
+			if o := sqsonce.OutcomeOf(err); o.Kind != sqsonce.OutcomeFailed || o.After != tt.after || panicked != tt.panics || panicked && len(p.Stack) == 0 ||
+				!strings.Contains(fmt.Sprint(err), lost.Error()) {
+				t.Errorf("got %+v, %v", o, err)
+			}
+			if r := must.Get(store.Inspect(t.Context(), recordKey("e")))(t); r.State(time.Now()) != dedup.StateReleased {
+				t.Errorf("record %+v is not released", r)
+			}
+			_ = settled(false)
 		})
 	}
 }

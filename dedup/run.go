@@ -110,7 +110,11 @@ func (o *Once) finish(ctx context.Context, rl *recordLease, e ending) error {
 	case lost != nil:
 		return handlerReturned(lost, e.err)
 	}
-	return o.fail(ctx, rl, e)
+	err := o.fail(ctx, rl, e)
+	if e.commits { // nothing renews the lease by now: the question waits until the record is free
+		err = o.questioned(ctx, err)
+	}
+	return err
 }
 
 // result is all that the record is completed with after a handler that returned err. An inbox gets it by handlerResult.

@@ -41,6 +41,9 @@ func (a *apartStarts) init(s Store) {
 
 func (o *Once) startsKey(name string) string { return o.consumer + question.KeyPrefix + "last/" + name }
 
+// errNoteHeld is no failure of the store, so the suspect does not run without a record either.
+var errNoteHeld = errors.New("another note is under way, or not released yet")
+
 // noteStart notes that the delivery starts now, if its host runs it as a suspect apart from others. Without the note the suspect that
 // started before could be accused in its place, so the delivery must not start then.
 func (o *Once) noteStart(ctx context.Context, rl *recordLease) error {
@@ -54,14 +57,14 @@ func (o *Once) noteStart(ctx context.Context, rl *recordLease) error {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
 	case <-acquire.Done():
-		return sqsonce.Unavailable(fmt.Errorf("start of a suspect not noted: %w", context.Cause(acquire)))
+		return sqsonce.Unavailable(fmt.Errorf("start of a suspect not noted: %w: %w", errNoteHeld, context.Cause(acquire)))
 	}
 	// As a second delivery the acquire is sent alone: in a batch of others' writes it could wait for them.
 	g, err := s.store.Acquire(acquire, Claim{
 		Key: o.startsKey(s.name), Owner: rl.owner, Lease: o.o.LeaseDuration, Retention: o.o.Retention, ReceiveCount: 2,
 	})
 	if err == nil && g.Verdict != VerdictGranted {
-		err = sqsonce.Unavailable(errors.New(g.Verdict.String())) // an earlier note could not be released yet
+		err = sqsonce.Unavailable(fmt.Errorf("%w: %s", errNoteHeld, g.Verdict))
 	}
 	if err != nil {
 		return fmt.Errorf("start of a suspect not noted: %w", err)

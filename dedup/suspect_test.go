@@ -21,9 +21,10 @@ import (
 // mortal is the store of a process that dies: no write of it has an effect then.
 type mortal struct {
 	*memstore.Store
-	dead    atomic.Bool
-	noStart bool // it takes no note of a start
-	noName  bool // its notes do not name the record of the last start
+	dead      atomic.Bool
+	noStart   bool // it takes no note of a start
+	keepsNote bool // it does not release it
+	noName    bool // its notes do not name the record of the last start
 }
 
 var errDead = errors.New("the process is dead")
@@ -43,7 +44,7 @@ func (s *mortal) Renew(ctx context.Context, l dedup.Lease, d time.Duration) (ded
 }
 
 func (s *mortal) Release(ctx context.Context, l dedup.Lease, cause error) error {
-	if s.dead.Load() {
+	if s.dead.Load() || s.keepsNote && question.IsKey(l.Key) {
 		return errDead
 	}
 	if s.noName && cause != nil {
@@ -195,6 +196,35 @@ func TestAccusedInsideDo(t *testing.T) {
 				t.Errorf("suspect %+v, want accused %t", s, alone)
 			}
 			_ = h(settle.RunningSuspect(t.Context()), &sqsonce.Message{ID: "1", ReceiveCount: 3})
+		}
+	})
+}
+
+// A note that was not released is no failure of the store: under OnStoreDownRunAnyway too the next suspect does not run without its record.
+func TestNoteHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &mortal{Store: memstore.New()}
+		once := must.Get(dedup.New(store, "test", func(o *dedup.Options) {
+			o.Key = func(m *sqsonce.Message) (string, error) { return m.ID, nil }
+			o.OnStoreDown = dedup.OnStoreDownRunAnyway
+		}))(t)
+		ran := ""
+		deliver := func(id string) error {
+			return once.Handler(func(_ context.Context, m *sqsonce.Message) error { ran += m.ID; return nil })(
+				settle.RunningSuspect(t.Context()), &sqsonce.Message{ID: id, ReceiveCount: 3})
+		}
+		store.keepsNote = true
+		if err := deliver("a"); err != nil {
+			t.Error(err)
+		}
+		store.keepsNote = false
+		if err := deliver("b"); !errors.Is(err, sqsonce.ErrUnavailable) {
+			t.Errorf("while the note of a is held: got %v, want unavailable", err)
+		}
+		time.Sleep(time.Minute)
+		store.noStart = true // as a store that is down
+		if err := deliver("c"); err != nil || ran != "ac" {
+			t.Errorf("got %v, %q ran", err, ran)
 		}
 	})
 }

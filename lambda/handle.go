@@ -227,7 +227,7 @@ func (v *invocation) settle(f failure) {
 // tell settles a message for middleware.
 func (v *invocation) tell(ctx context.Context, sent bool, s *slot) {
 	if err := settle.Settle(ctx, sent); err != nil {
-		v.log.ErrorContext(v.contextOf(s), "lambda: settling the message failed", keyMessage, s.message.ID, keyError, err)
+		v.log.ErrorContext(v.contextOf(s), "lambda: function of OnSettled failed", keyMessage, s.message.ID, keyError, err)
 	}
 }
 

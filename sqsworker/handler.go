@@ -100,7 +100,7 @@ func (w *Worker) settle(d *delivery, r result, deadLettered bool) {
 		return
 	}
 	if err := settle.Settle(r.handler, deadLettered); err != nil {
-		w.log.ErrorContext(d.context(), "sqsworker: settling the message failed", d.event(host.ErrorAttrs(err)...)...)
+		w.log.ErrorContext(d.context(), "sqsworker: function of OnSettled failed", d.event(host.ErrorAttrs(err)...)...)
 	}
 }
 
@@ -129,7 +129,7 @@ func (l *loop) markStuck(d *delivery) {
 	case d.stuck:
 		return
 	case settle.Recording(d.key.handler) && d.key.handler.Err() == nil:
-		// The handler has returned after its own timeout, and middleware completes or releases its record.
+		// Middleware has the message, and not the handler: it records the outcome, or answers a call that the handler makes.
 		d.watchdog = l.schedule.add(l.now().Add(time.Second), func() { l.markStuck(d) })
 		return
 	}

@@ -56,6 +56,28 @@ var (
 	errElsewhere = fmt.Errorf("ledger: %w", sqsonce.ErrLeaseLost)
 )
 
+// elsewhere has one of a group always fail with an error of a lost lease that is not its own.
+func elsewhere(name string, err error) scenario {
+	dead := "handler returned the lost lease of another record: " + err.Error()
+	return scenario{
+		name: name, kinds: []kind{fifo}, send: named("a1", "a2", "b1", "a3"), script: only("a2", fail(err)),
+		want: all(oneRun, "a1", "b1").and(endStates{
+			"a2": {Status: released, Error: err.Error(), Attempts: 1, Dead: dead, Runs: 5},
+			"a3": {Status: done, Attempts: 1, Runs: 1},
+		}),
+		differ: []difference{{
+			hosts: []string{bareFunction}, because: delivered,
+			want: all(notRun, "a3").and(endStates{"a2": {Status: released, Error: err.Error(), Attempts: 5, Dead: byPolicy, Runs: 5}}),
+		}, {
+			hosts: []string{function}, because: "a function does not run a message again in one receive, and the one behind it keeps a receive of its own",
+			want: endStates{
+				"a2": {Status: released, Error: err.Error(), Attempts: 4, Dead: dead, Runs: 4},
+				"a3": {Status: done, Attempts: 4, Runs: 1},
+			},
+		}},
+	}
+}
+
 // groupScenarios have messages of one FIFO group.
 var groupScenarios = []scenario{
 	{
@@ -74,24 +96,9 @@ var groupScenarios = []scenario{
 			want: endStates{"a2": {Status: done, Error: panicText, Attempts: 2, Runs: 2}, "a3": waited},
 		}},
 	},
-	{
-		// Such as of a dedup.Do in the handler. Its own record and message are this delivery's all the while.
-		name: "one of a group always returns the lost lease of another event", kinds: []kind{fifo}, send: named("a1", "a2", "b1", "a3"), script: only("a2", fail(errElsewhere)),
-		want: all(oneRun, "a1", "b1").and(endStates{
-			"a2": {Status: released, Error: errElsewhere.Error(), Attempts: 1, Dead: "handler returned the lost lease of another record: " + errElsewhere.Error(), Runs: 5},
-			"a3": {Status: done, Attempts: 1, Runs: 1},
-		}),
-		differ: []difference{{
-			hosts: []string{bareFunction}, because: delivered,
-			want: all(notRun, "a3").and(endStates{"a2": {Status: released, Error: errElsewhere.Error(), Attempts: 5, Dead: byPolicy, Runs: 5}}),
-		}, {
-			hosts: []string{function}, because: "a function does not run a message again in one receive, and the one behind it keeps a receive of its own",
-			want: endStates{
-				"a2": {Status: released, Error: errElsewhere.Error(), Attempts: 4, Dead: "handler returned the lost lease of another record: " + errElsewhere.Error(), Runs: 4},
-				"a3": {Status: done, Attempts: 4, Runs: 1},
-			},
-		}},
-	},
+	// Such as of a dedup.Do in the handler. Its own record and message are this delivery's all the while.
+	elsewhere("one of a group always returns the lost lease of another event", errElsewhere),
+	elsewhere("one of a group always rejects the lost lease of another event", sqsonce.Reject(errElsewhere)),
 	{
 		name: "one of a group always fails", kinds: []kind{fifo}, send: named("a1", "a2", "b1", "a3"), script: only("a2", fail(errCard)),
 		want: all(oneRun, "a1", "b1").and(endStates{
