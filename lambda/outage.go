@@ -27,8 +27,12 @@ func (v *invocation) askWhetherDown(f failure) {
 	if !asks {
 		return
 	}
+	var failure time.Time // zero: a second of the handlers' time, for each of many messages, would gain nothing
+	if len(f.chain) > 1 || f.message.ReceiveCount > 1 {
+		failure = time.Now()
+	}
 	a, _ := v.questions.LoadOrStore(q.ID, &asked{})
-	switch answer, known := v.ask(a.(*asked), q, time.Now()); {
+	switch answer, known := v.ask(a.(*asked), q, failure); {
 	case !known:
 	case answer == nil:
 		f.slot.own.Store(true)
@@ -85,7 +89,7 @@ type asked struct {
 
 var errHangs = errors.New("lambda: the store did not answer the question in its time")
 
-// ask returns the answer to a question, for a failure at a time. A question that began before it, and passed, says nothing of it: what
+// ask returns the answer to a question, for a failure at a time; zero: any answer does. A question that began before it, and passed, says nothing of it: what
 // it asks for may have gone down since. The message waits for the next one. known is false where the handlers' time is over before. Its
 // calls do not overlap.
 func (v *invocation) ask(a *asked, q question.Question, failure time.Time) (answer error, known bool) {

@@ -183,6 +183,26 @@ func TestQuestionAfterTheFailure(t *testing.T) {
 	}
 }
 
+// TestManyQuestions: messages that are unavailable by their own fault keep no slot from the others of a batch.
+func TestManyQuestions(t *testing.T) {
+	runWithQueue(t, "standard", false, nil, func(x *fixture) {
+		var ids []string
+		for i := range 10 {
+			ids = append(ids, fmt.Sprint("m", i))
+		}
+		x.send(ids...)
+		f := x.wrap(func(context.Context, *sqsonce.Message) error {
+			time.Sleep(10 * time.Millisecond)
+			return sqsonce.UnavailableUntil(errTest, func(context.Context) error { return nil })
+		}, func(o *Options) { o.Concurrency = 1 })
+		begun := time.Now()
+		_, _ = f(timeout(x.T, 30*time.Second), x.receive())
+		if took := time.Since(begun); took > time.Second {
+			x.Errorf("the batch took %s, want its handlers' 100 ms", took)
+		}
+	})
+}
+
 // refusingStore refuses acquires of the first event, and questions after some.
 type refusingStore struct {
 	dedup.Store

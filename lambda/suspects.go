@@ -163,7 +163,7 @@ func (v *invocation) deleteSucceeded() {
 	var succeeds []int
 	v.suspects.mu.Lock()
 	for i := range v.slots {
-		if v.slots[i].is(succeeded) && v.records[i].ReceiptHandle != "" && !v.suspects.deleted[i] {
+		if s := &v.slots[i]; (s.is(succeeded) || s.is(notStarted) && s.sent.Load()) && v.records[i].ReceiptHandle != "" && !v.suspects.deleted[i] {
 			succeeds = append(succeeds, i)
 		}
 	}
