@@ -201,7 +201,7 @@ func TestLinesHaveTheKey(t *testing.T) {
 		got := slices.Sorted(maps.Keys(seen))
 		for _, want := range []string{
 			"delete failed", "extension failed", "release failed", "lease lost", "handler failed", "handler does not return",
-			"message sent to", "message not sent to", "given back at its last", "unavailable", "event in progress", "settling", "Options.Backoff failed",
+			"message sent to", "message not sent to", "given back at its last", "unavailable", "event in progress", "function of OnSettled", "Options.Backoff failed",
 		} {
 			if !slices.ContainsFunc(got, func(text string) bool { return strings.HasPrefix(text, "sqsworker: "+want) }) {
 				t.Errorf("no line %q", want)
