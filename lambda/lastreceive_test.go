@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -119,11 +120,14 @@ func TestLongFollower(t *testing.T) {
 			faults = []fault.Rule{{Op: opSend, Nth: 12, Times: 1000, Do: fault.Delay, Delay: tt.sends}}
 		}
 		runWithQueue(t, name, true, faults, func(x *fixture) {
+			var mu sync.Mutex // handlers that were abandoned return too
 			var done []string
 			h := byBody(handlers{"": tt.before, "a1": waits, "a2": tt.second, "a3": tt.end})
 			f := x.wrap(func(ctx context.Context, m *sqsonce.Message) error {
 				err := h(ctx, m)
 				if err == nil && m.Group == "a" {
+					mu.Lock()
+					defer mu.Unlock()
 					done = append(done, m.Body)
 				}
 				return err
@@ -139,9 +143,11 @@ func TestLongFollower(t *testing.T) {
 			x.redrive(1)
 			x.send("a1", "a2", "a3")
 			x.failed(f, 30*time.Second, x.receive())
+			mu.Lock()
 			if got := strings.Join(done, " "); got != tt.done {
 				x.Errorf("done: %q, want %q", got, tt.done)
 			}
+			mu.Unlock()
 			time.Sleep(time.Hour)
 		})
 	}
