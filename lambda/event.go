@@ -82,8 +82,8 @@ func recordOf(m *events.SQSMessage) record {
 }
 
 // check returns an error for an event that is not from an SQS event source mapping. An event of another service decodes
-// without an error, mostly as records without a message ID or as no records, and an empty response
-// would report a success to Lambda.
+// without an error, mostly as records without a message ID or as no records, and an empty response would report a success to
+// Lambda.
 func check(records []record) error {
 	if len(records) == 0 {
 		return errNoRecords

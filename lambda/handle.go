@@ -10,7 +10,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// state of a record. Every state but succeeded and deadLettered is reported as a failure, the zero value too.
+// state of a record. Every state that is not done is reported as a failure, the zero value too.
 //
 //	unstarted -> running -> succeeded                           the handler has succeeded: host.Outcomes
 //	                     -> unstarted                           a suspect, which runs later

@@ -46,12 +46,16 @@ func (v *invocation) movedHere(record int) bool {
 // behind it, in their last receive too, may run. SQS moves it where its receive count is maxReceiveCount and its dead-letter queue exists;
 // else it would come again, behind those that were behind it.
 func (v *invocation) isLeftToSQS(f failure) bool {
-	if len(f.chain) == 1 || !v.mayBeLeftToSQS(f, v.attributes(v.sendCtx).maxReceives) {
+	if len(f.chain) == 1 { // asks nobody
+		return false
+	}
+	a := v.attributes(v.sendCtx)
+	if !v.mayBeLeftToSQS(f, a.maxReceives) {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(v.sendCtx, callTimeout)
 	defer cancel()
-	_, err := v.askURL(ctx, v.attributes(v.sendCtx).deadLetterARN)
+	_, err := v.askURL(ctx, a.deadLetterARN)
 	return err == nil
 }
 

@@ -89,9 +89,9 @@ type asked struct {
 
 var errHangs = errors.New("lambda: the store did not answer the question in its time")
 
-// ask returns the answer to a question, for a failure at a time; zero: any answer does. A question that began before it, and passed, says nothing of it: what
-// it asks for may have gone down since. The message waits for the next one. known is false where the handlers' time is over before. Its
-// calls do not overlap.
+// ask returns the answer to a question, for a failure at a time; zero: any answer does. A question that began before it, and passed, says
+// nothing of it: what it asks for may have gone down since. The message waits for the next one. known is false where the handlers' time is
+// over before. Its calls do not overlap.
 func (v *invocation) ask(a *asked, q question.Question, failure time.Time) (answer error, known bool) {
 	for v.ctx.Err() == nil {
 		a.mu.Lock()

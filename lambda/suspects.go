@@ -156,14 +156,16 @@ func (v *invocation) runSuspect(chain []int, w *worker) {
 	v.runChain(chain, w)
 }
 
-// deleteSucceeded deletes what has succeeded, so that a crash does not bring it back. The mapping deletes it again.
+// deleteSucceeded deletes what has succeeded, or was sent to the dead-letter queue unrun, so that a crash does not bring it back. The mapping deletes it again.
 func (v *invocation) deleteSucceeded() {
 	ctx, cancel := context.WithTimeout(v.sendCtx, callTimeout)
 	defer cancel()
 	var succeeds []int
 	v.suspects.mu.Lock()
 	for i := range v.slots {
-		if s := &v.slots[i]; (s.is(succeeded) || s.is(notStarted) && s.sent.Load()) && v.records[i].ReceiptHandle != "" && !v.suspects.deleted[i] {
+		s := &v.slots[i]
+		done := s.is(succeeded) || s.is(notStarted) && s.sent.Load()
+		if done && v.records[i].ReceiptHandle != "" && !v.suspects.deleted[i] {
 			succeeds = append(succeeds, i)
 		}
 	}
