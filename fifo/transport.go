@@ -14,6 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/sqsonce/sqsonce/internal/sdkhttp"
 )
 
 // singleAttempt turns off the SDK's retries, which do not know the window, and its check of checksums, which drops the
@@ -21,6 +23,7 @@ import (
 func singleAttempt(o *sqs.Options) {
 	o.Retryer = aws.NopRetryer{}
 	o.DisableMessageChecksumValidation = true
+	o.HTTPClient = sdkhttp.Whole(o.HTTPClient)
 }
 
 // sendWatch is the knowledge about the request of one attempt: how far it got, and by whose clock it was refused.

@@ -72,6 +72,7 @@ const (
 // after a lost reply the SDK would repeat a long poll inside a deadline that fits only one.
 func singleAttempt(o *sqs.Options) {
 	o.Retryer = aws.NopRetryer{}
+	o.HTTPClient = sdkhttp.Whole(o.HTTPClient)
 	withEvidence(o)
 }
 

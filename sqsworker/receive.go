@@ -127,7 +127,6 @@ func (l *loop) receive(p *poll) {
 		})
 		out, err := l.client.ReceiveMessage(ctx, in, singleAttempt, func(o *sqs.Options) {
 			o.DisableMessageChecksumValidation = true // see bodyMatches
-			o.HTTPClient = sdkhttp.WholeAnswers(o.HTTPClient)
 		})
 		arrival := l.now()
 		if err != nil {

@@ -71,13 +71,16 @@ func (s *Store) Acquire(ctx context.Context, c dedup.Claim) (dedup.Grant, error)
 	return g, err
 }
 
+// mostReceived is the receive count above which an acquire is not batched.
+const mostReceived = 1
+
 // batchInsert adds the acquire to a batch as an INSERT. It returns nil if the acquire is sent singly.
 //
 // An acquire is batched if there are peers, and if the event is probably new. A message that was received before
 // probably has a record, and an INSERT only finds that it exists. A claim without a receive count, such as one of
 // [dedup.Do], counts as new: if that is wrong it costs one read unit, a fifth of what a write unit costs.
 func (s *Store) batchInsert(a acquisition, m moment) *statement {
-	if a.claim.ReceiveCount > 1 || s.batcher.off() || !s.peers.others(a.claim.Owner, m.host) {
+	if n := a.claim.ReceiveCount; n < 0 || n > mostReceived || s.batcher.off() || !s.peers.others(a.claim.Owner, m.host) {
 		return nil
 	}
 	st := insertOf(a)

@@ -179,6 +179,7 @@ type trace struct{ clock *clock }
 // and would hide that an earlier attempt has an unknown outcome.
 func (t *trace) options(o *dynamodb.Options) {
 	o.Retryer = aws.NopRetryer{}
+	o.HTTPClient = sdkhttp.Whole(o.HTTPClient)
 	o.APIOptions = append(o.APIOptions, sdkhttp.Evidence, func(stack *middleware.Stack) error {
 		// The last middleware before the transport: the request is complete, and signed.
 		return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("dynamostore.send", t.send), middleware.After)

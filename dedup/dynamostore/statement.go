@@ -1,7 +1,7 @@
 package dynamostore
 
 import (
-	"strings"
+	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -10,8 +10,10 @@ import (
 // statement is one write of a batch, an INSERT or an UPDATE.
 type statement struct {
 	key, owner ddbtypes.AttributeValueMemberS
-	insert     [4]int64     // an INSERT's fence, lease end, end of retention and receive count
-	update     []assignment // nil: it is an INSERT
+	insert     [3]int64     // an INSERT's fence, lease end and end of retention
+	received   int          // its receive count
+	update     []assignment // of a complete, after the status
+	completes  bool         // it is an UPDATE, else an INSERT
 	// until is the end of the lease that an acquire asks for. It is 0 for a complete, which does not expire.
 	until int64
 	batch *batch
@@ -35,28 +37,31 @@ const (
 	underWay                          // its caller's context ended, and its batch is not answered yet
 )
 
-// statementTexts are the PartiQL texts for a table. The attribute names are quoted, since several are reserved words.
+// statementTexts are the PartiQL texts for a table. The attribute names are quoted, since several are reserved words. What is the same
+// in all statements is in the text: a parameter costs more.
 type statementTexts struct {
-	insert, update string
-	complete       string // of an update that sets the status alone
+	insert   [mostReceived + 1]string // by receive count
+	update   string
+	complete string // of a complete that sets the status alone
 }
 
 func newStatementTexts(table string) statementTexts {
-	names := []string{attrID, attrStatus, attrOwner, attrFence, attrUntil, TTLAttribute, attrReceiveCount}
-	t := statementTexts{
-		insert: `INSERT INTO "` + table + `" VALUE {'` + strings.Join(names, `': ?, '`) + `': ?}`,
-		update: `UPDATE "` + table + `"`,
+	t := statementTexts{update: `UPDATE "` + table + `" SET "` + attrStatus + `"='` + completed + `'`}
+	for count := range t.insert {
+		t.insert[count] = `INSERT INTO "` + table + `" VALUE {'` + attrID + `':?,'` + attrOwner + `':?,'` + attrFence + `':?,'` + attrUntil + `':?,'` + TTLAttribute + `':?,'` +
+			attrStatus + `':'` + inProgress + `','` + attrReceiveCount + `':` + strconv.Itoa(count) + `}`
 	}
-	t.complete = t.updateOf(outcome{}.assignments())
+	t.complete = t.updateOf(nil)
 	return t
 }
 
+// updateOf is the text of a complete that also sets these attributes.
 func (t *statementTexts) updateOf(sets []assignment) string {
 	text := t.update
 	for _, a := range sets {
 		text += ` SET "` + a.name + `"=?`
 	}
-	return text + ` WHERE "` + attrID + `"=? AND "` + attrOwner + `"=? AND "` + attrStatus + `"=?`
+	return text + ` WHERE "` + attrID + `"=? AND "` + attrOwner + `"=? AND "` + attrStatus + `"='` + inProgress + `'`
 }
 
 // numbers are those in the statements of one batch. Most of its statements have the same ones, which are made once.
@@ -75,7 +80,7 @@ func (all numbers) value(n int64) ddbtypes.AttributeValue {
 // if there is one.
 func insertOf(a acquisition) *statement {
 	st := newStatement(a.claim.Key, a.claim.Owner)
-	st.insert, st.until = [...]int64{a.fence, a.until, a.expiration(), int64(a.claim.ReceiveCount)}, a.until
+	st.insert, st.received, st.until = [...]int64{a.fence, a.until, a.expiration()}, a.claim.ReceiveCount, a.until
 	return st
 }
 
@@ -83,7 +88,7 @@ func insertOf(a acquisition) *statement {
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-reference.update.html
 func completeOf(o outcome) *statement {
 	st := newStatement(o.lease.Key, o.lease.Owner)
-	st.update = o.assignments()
+	st.completes, st.update = true, o.assignments()[1:]
 	return st
 }
 
@@ -93,22 +98,22 @@ func newStatement(key, owner string) *statement {
 
 // request is the statement with its parameters in the order of its text.
 func (st *statement) request(texts *statementTexts, same numbers) ddbtypes.BatchStatementRequest {
-	if st.update == nil {
-		values := []ddbtypes.AttributeValue{&st.key, inProgressValue, &st.owner, nil, nil, nil, nil}
+	if !st.completes {
+		values := []ddbtypes.AttributeValue{&st.key, &st.owner, nil, nil, nil}
 		for i, n := range st.insert {
-			values[3+i] = same.value(n)
+			values[2+i] = same.value(n)
 		}
-		return ddbtypes.BatchStatementRequest{Statement: &texts.insert, Parameters: values}
+		return ddbtypes.BatchStatementRequest{Statement: &texts.insert[st.received], Parameters: values}
 	}
 	text := &texts.complete
-	if len(st.update) > 1 {
+	if len(st.update) > 0 {
 		text = aws.String(texts.updateOf(st.update))
 	}
-	values := make([]ddbtypes.AttributeValue, 0, len(st.update)+3)
+	values := make([]ddbtypes.AttributeValue, 0, len(st.update)+2)
 	for _, a := range st.update {
 		values = append(values, a.value)
 	}
-	return ddbtypes.BatchStatementRequest{Statement: text, Parameters: append(values, &st.key, &st.owner, inProgressValue)}
+	return ddbtypes.BatchStatementRequest{Statement: text, Parameters: append(values, &st.key, &st.owner)}
 }
 
 // resultOf reads a statement's own error. It says nothing about the other statements of the batch.

@@ -182,7 +182,7 @@ func (d *DLQ) receive(ctx context.Context, n int, hold time.Duration) ([]sqstype
 		attempt := rand.Text()
 		in.ReceiveRequestAttemptId = &attempt
 	}
-	out, err := d.client.ReceiveMessage(ctx, in, func(o *sqs.Options) { o.HTTPClient = sdkhttp.WholeAnswers(o.HTTPClient) })
+	out, err := d.client.ReceiveMessage(ctx, in, func(o *sqs.Options) { o.HTTPClient = sdkhttp.Whole(o.HTTPClient) })
 	if err != nil {
 		return nil, d.failed("ReceiveMessage", err)
 	}
