@@ -25,9 +25,7 @@ const afterOwner = time.Second
 // acquire asks the store for the record. The owner's name is made before the first request, so that the store recognises
 // a copy of the request, and is never used for another acquire.
 func (o *Once) acquire(ctx context.Context, rl *recordLease) (Grant, error) {
-	patient, cancel := context.WithTimeout(ctx, o.patience(&rl.task))
-	defer cancel()
-	g, err := o.store.Acquire(patient, Claim{
+	g, err := o.store.Acquire(rl.awaitAcquire(ctx, o.patience(&rl.task)), Claim{
 		Key:          rl.task.key,
 		Owner:        rl.owner,
 		Lease:        rl.length,

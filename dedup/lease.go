@@ -2,6 +2,7 @@ package dedup
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -32,7 +33,7 @@ const (
 // recordLease is the record lease of one delivery. Its phase decides for which time its one timer waits, and what follows:
 //
 //	phase       next renewal   the lease's end     a renewal is refused  the handler returns  next phase by
-//	asked       -              -                   -                     -                    acquireDone: granted or closed
+//	asked       -              -                   -                     -                    acquireDone: granted or closed; see awaitAcquire
 //	granted     by ensureLive  ensureLive renews   the delivery is lost  -                    startHandler: running
 //	running     yes            overdue             refused               returned             stopRenewal: committing
 //	overdue     yes            -                   refused               returned             stopRenewal: committing
@@ -61,6 +62,8 @@ type recordLease struct {
 	lease Lease // before the acquire is answered only Until, the end that was asked for
 	lost  error // why the store refused the owner; nil: it did not
 
+	patient   context.Context         // of the acquire, and of the handler if that has the host's; nil: there was no acquire
+	giveUp    context.CancelCauseFunc // ends patient
 	base      leaseContext            // its values are the renewals'
 	ctx       context.Context         // the handler's
 	cancel    context.CancelCauseFunc // of what needs the lease: the handler, or the retries of the complete
@@ -70,7 +73,7 @@ type recordLease struct {
 	recording bool                    // see tellRecording; only the delivery's goroutine uses it
 
 	timer   *time.Timer // tick
-	due     time.Time   // of the next renewal
+	due     time.Time   // of the next renewal, or the end of the acquire's patience
 	renewal *renewal    // the one under way; nil: there is none
 }
 
@@ -95,11 +98,12 @@ func (rl *recordLease) renews() bool {
 	return false
 }
 
-// setTimer sets the timer for the next renewal or the lease's end, whichever is earlier. Under mu.
+// setTimer sets the timer for the end of the acquire's patience, or for the next renewal or the lease's end, whichever is earlier. Under
+// mu.
 func (rl *recordLease) setTimer(now time.Time) {
 	const never = time.Duration(math.MaxInt64)
 	wait := never
-	if rl.renews() && rl.renewal == nil {
+	if rl.phase == phaseAsked && rl.patient.Err() == nil || rl.renews() && rl.renewal == nil {
 		wait = rl.due.Sub(now)
 	}
 	if rl.phase == phaseRunning {
@@ -115,11 +119,14 @@ func (rl *recordLease) setTimer(now time.Time) {
 	}
 }
 
-// leaseContext is the context of a delivery, with its record lease.
+// leaseContext is the context of a handler, with its record lease.
 type leaseContext struct {
 	context.Context
 	rl *recordLease // nil: the handler runs without a record
 }
+
+// String prints no fields: what prints a context, as mocks do, would read them while they change.
+func (c *leaseContext) String() string { return fmt.Sprint(c.Context) + ".dedup" }
 
 func (c *leaseContext) Value(key any) any {
 	if key == (leaseContextKey{}) {
@@ -212,8 +219,12 @@ func (rl *recordLease) end() {
 	rl.once.peers.leave(rl.task.key, rl)
 	rl.mu.Lock()
 	rl.move(phaseClosed)
+	giveUp := rl.giveUp
 	rl.mu.Unlock()
 	rl.ended.give()
+	if giveUp != nil {
+		giveUp(nil)
+	}
 }
 
 // remaining returns the time until a time, by the one of two clocks that has run further since that time was computed.

@@ -87,11 +87,11 @@ func (rl *recordLease) logAnswer(ctx context.Context) {
 // startHandler returns the handler's context and begins to renew the lease, at a third of its length. It cancels the handler
 // when the lease has expired. The renewals have ctx's values, and the hooks that hear of a lost lease the handler's.
 func (rl *recordLease) startHandler(ctx context.Context) (context.Context, context.CancelCauseFunc) {
-	rl.base = leaseContext{ctx, rl}
-	ctx, cancel := context.WithCancelCause(&rl.base)
-	rl.ctx = ctx
+	cancellable, cancel := rl.handlerContext(ctx)
+	rl.base = leaseContext{cancellable, rl}
+	rl.ctx = &rl.base
 	rl.renewFrom(phaseRunning, cancel)
-	return ctx, cancel
+	return rl.ctx, cancel
 }
 
 // startCompleting renews the lease again while the record is being completed. refused is called, once, with the answer to a
@@ -114,6 +114,9 @@ func (rl *recordLease) renewFrom(p phase, cancel context.CancelCauseFunc) {
 func (rl *recordLease) tick() {
 	rl.mu.Lock()
 	now := time.Now()
+	if rl.phase == phaseAsked && !rl.due.After(now) {
+		rl.giveUp(context.DeadlineExceeded) // under mu: once the acquire is answered, this context may be the handler's
+	}
 	over := rl.phase == phaseRunning && remaining(rl.lease.Until, now) <= 0
 	if over {
 		rl.move(phaseOverdue)

@@ -132,7 +132,7 @@ func (b *batcher) send(closed *batch) {
 	stack.Grow()
 	sending := closed.statements[:0]
 	for _, st := range closed.statements {
-		if st.until != 0 && !b.store.clock.ahead(st.until) {
+		if !st.completes && !b.store.clock.ahead(st.insert.until) {
 			st.result = expired
 			continue
 		}
@@ -142,13 +142,13 @@ func (b *batcher) send(closed *batch) {
 		finishAll(sending, sentSingly)
 		return
 	}
-	same := numbers{}
+	same, parameters := numbers{}, make([]ddbtypes.AttributeValue, 0, mostParameters*len(sending))
 	in := &dynamodb.BatchExecuteStatementInput{
 		Statements:             make([]ddbtypes.BatchStatementRequest, len(sending)),
 		ReturnConsumedCapacity: ddbtypes.ReturnConsumedCapacityTotal,
 	}
 	for i, st := range sending {
-		in.Statements[i] = st.request(&b.texts, same)
+		in.Statements[i], parameters = st.request(&b.texts, same, parameters)
 	}
 	var out *dynamodb.BatchExecuteStatementOutput
 	result, err := b.store.attempt(context.Background(), 0, func(ctx context.Context, options func(*dynamodb.Options)) (err error) {

@@ -1,6 +1,7 @@
 package dynamostore
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -10,13 +11,11 @@ import (
 // statement is one write of a batch, an INSERT or an UPDATE.
 type statement struct {
 	key, owner ddbtypes.AttributeValueMemberS
-	insert     [3]int64     // an INSERT's fence, lease end and end of retention
-	received   int          // its receive count
-	update     []assignment // of a complete, after the status
-	completes  bool         // it is an UPDATE, else an INSERT
-	// until is the end of the lease that an acquire asks for. It is 0 for a complete, which does not expire.
-	until int64
-	batch *batch
+	insert     struct{ fence, until, expiration int64 } // of an acquire; a complete does not expire
+	update     []assignment                             // of a complete, after the status
+	batch      *batch
+	received   int8 // receive count of an acquire
+	completes  bool // it is an UPDATE, else an INSERT
 
 	// Set before batch.done is closed:
 	result statementResult
@@ -24,7 +23,7 @@ type statement struct {
 }
 
 // statementResult is the result of a statement.
-type statementResult int
+type statementResult uint8
 
 const (
 	sentSingly statementResult = iota // not written: its caller has to send the write singly
@@ -80,7 +79,8 @@ func (all numbers) value(n int64) ddbtypes.AttributeValue {
 // if there is one.
 func insertOf(a acquisition) *statement {
 	st := newStatement(a.claim.Key, a.claim.Owner)
-	st.insert, st.received, st.until = [...]int64{a.fence, a.until, a.expiration()}, a.claim.ReceiveCount, a.until
+	st.insert.fence, st.insert.until, st.insert.expiration = a.fence, a.until, a.expiration()
+	st.received = int8(a.claim.ReceiveCount)
 	return st
 }
 
@@ -96,24 +96,25 @@ func newStatement(key, owner string) *statement {
 	return &statement{key: ddbtypes.AttributeValueMemberS{Value: key}, owner: ddbtypes.AttributeValueMemberS{Value: owner}}
 }
 
-// request is the statement with its parameters in the order of its text.
-func (st *statement) request(texts *statementTexts, same numbers) ddbtypes.BatchStatementRequest {
-	if !st.completes {
-		values := []ddbtypes.AttributeValue{&st.key, &st.owner, nil, nil, nil}
-		for i, n := range st.insert {
-			values[2+i] = same.value(n)
+// mostParameters is how many parameters a statement has at most, but for a complete that sets more than the status.
+const mostParameters = 5
+
+// request returns the statement. It adds the parameters, in the order of its text, to those of the batch's others.
+func (st *statement) request(texts *statementTexts, same numbers, others []ddbtypes.AttributeValue) (_ ddbtypes.BatchStatementRequest, all []ddbtypes.AttributeValue) {
+	text, all := &texts.complete, others
+	if st.completes {
+		if len(st.update) > 0 {
+			text = aws.String(texts.updateOf(st.update))
 		}
-		return ddbtypes.BatchStatementRequest{Statement: &texts.insert[st.received], Parameters: values}
+		for _, a := range st.update {
+			all = append(all, a.value)
+		}
+		all = append(all, &st.key, &st.owner)
+	} else {
+		text = &texts.insert[st.received]
+		all = append(all, &st.key, &st.owner, same.value(st.insert.fence), same.value(st.insert.until), same.value(st.insert.expiration))
 	}
-	text := &texts.complete
-	if len(st.update) > 0 {
-		text = aws.String(texts.updateOf(st.update))
-	}
-	values := make([]ddbtypes.AttributeValue, 0, len(st.update)+2)
-	for _, a := range st.update {
-		values = append(values, a.value)
-	}
-	return ddbtypes.BatchStatementRequest{Statement: text, Parameters: append(values, &st.key, &st.owner)}
+	return ddbtypes.BatchStatementRequest{Statement: text, Parameters: slices.Clip(all[len(others):])}, all
 }
 
 // resultOf reads a statement's own error. It says nothing about the other statements of the batch.
