@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/sqsonce/sqsonce/internal/host"
+	"github.com/sqsonce/sqsonce/internal/stack"
 	"github.com/sqsonce/sqsonce/internal/thaw"
 )
 
@@ -56,6 +57,7 @@ func (s *safeClient) safely(ctx context.Context, f func(context.Context) (answer
 func (s *safeClient) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput) (out *sqs.SendMessageBatchOutput, w *sendWatch, err error) {
 	err = s.safely(ctx, func(ctx context.Context) (_ bool, err error) {
 		w = &sendWatch{}
+		stack.Grow()
 		out, err = s.client.SendMessageBatch(ctx, in, singleAttempt, w.install)
 		return out != nil, err
 	})
