@@ -2,35 +2,17 @@ package dedup
 
 import (
 	"context"
-	"sync"
 	"time"
+
+	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// callEnds are the ends of calls that only time ends. Calls that begin at about the same time share one, because a timer and a
-// context for each are five objects a message.
-type callEnds struct {
-	mu     sync.Mutex
-	newest context.Context
-	since  time.Time
-}
+// callEnds are the ends of calls that only time ends.
+type callEnds struct{ ends host.Ends }
 
-// endsShared is the part of a timeout within which calls share an end: so much earlier it may come.
-const endsShared = 50
-
-// of returns a context with ctx's values that ends after the timeout, and not with ctx.
+// of returns a context with ctx's values that ends after the timeout or a little earlier, and not with ctx.
 func (e *callEnds) of(ctx context.Context, timeout time.Duration) context.Context {
-	return callContext{context.WithoutCancel(ctx), e.after(timeout), time.Now().Add(timeout)}
-}
-
-func (e *callEnds) after(timeout time.Duration) context.Context {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if now := time.Now(); e.newest == nil || now.Sub(e.since) >= timeout/endsShared {
-		end, cancel := context.WithCancel(context.Background())
-		time.AfterFunc(timeout, cancel)
-		e.newest, e.since = end, now
-	}
-	return e.newest
+	return callContext{context.WithoutCancel(ctx), e.ends.After(context.Background(), timeout), time.Now().Add(timeout)}
 }
 
 // callContext ends with end, which is at its deadline or a little earlier.
@@ -42,13 +24,7 @@ type callContext struct {
 
 func (c callContext) Deadline() (time.Time, bool) { return c.deadline, true }
 func (c callContext) Done() <-chan struct{}       { return c.end.Done() }
-
-func (c callContext) Err() error {
-	if c.end.Err() != nil {
-		return context.DeadlineExceeded
-	}
-	return nil
-}
+func (c callContext) Err() error                  { return c.end.Err() }
 
 // AfterFunc lets package context derive from c without a goroutine.
 func (c callContext) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(c.end, f) }

@@ -1,7 +1,6 @@
 package sqsworker
 
 import (
-	"context"
 	"strings"
 	"time"
 
@@ -74,9 +73,7 @@ func (l *loop) sendDeletes(batch []*delivery) {
 	l.deletes.calls++
 	c.overdue = l.after(max(callTimeout, 2*l.deletes.took), func() { l.deletesOverdue(c) })
 	l.call(func() event {
-		ctx, cancel := context.WithTimeout(l.callCtx, maxPatience)
-		defer cancel()
-		ctx, done := l.hooks.begin(ctx, Call{
+		ctx, done := l.hooks.begin(l.deleteEnds.After(l.callCtx, maxPatience), Call{
 			QueueURL: l.queueURL, Purpose: "delete", Entries: len(c.deletions),
 			Messages: messagesOf(&l.hooks, c.deletions, func(del deletion) *delivery { return del.d }),
 		})

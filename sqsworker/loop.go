@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqsonce/sqsonce"
+	"github.com/sqsonce/sqsonce/internal/host"
 	"github.com/sqsonce/sqsonce/internal/settle"
 	"github.com/sqsonce/sqsonce/internal/stack"
 )
@@ -84,6 +85,8 @@ type life struct {
 	callCtx          context.Context
 	cancelCallCtx    context.CancelFunc
 	pollCtx          context.Context
+	pollEnds         host.Ends // of receives
+	deleteEnds       host.Ends
 	cancelPollCtx    context.CancelFunc
 	handlerCtx       context.Context
 	cancelHandlerCtx context.CancelCauseFunc

@@ -1,7 +1,6 @@
 package sqsworker
 
 import (
-	"context"
 	"crypto/rand"
 	mathrand "math/rand/v2"
 	"slices"
@@ -120,9 +119,7 @@ func (l *loop) receive(p *poll) {
 	}
 	arn := l.queue.arn
 	l.call(func() event {
-		ctx, cancel := context.WithTimeout(l.pollCtx, timeout)
-		defer cancel()
-		ctx, done := l.hooks.begin(ctx, Call{
+		ctx, done := l.hooks.begin(l.pollEnds.After(l.pollCtx, timeout), Call{
 			QueueURL: l.queueURL, Purpose: "receive", Entries: p.reserved.messages,
 		})
 		out, err := l.client.ReceiveMessage(ctx, in, singleAttempt, func(o *sqs.Options) {
