@@ -72,14 +72,14 @@ func TestJudge(t *testing.T) {
 	}
 	missed, unknown := Judge(rows)
 	if want := []string{
-		"worker, sqsonce, 15 ms: msg/s, floor+http: 0.81, target at least 0.82",
-		"worker, sqsonce, 5 ms: CPU us/msg, floor+http: 1.31, target at most 1.3",
-		"worker, sqsonce, 15 ms: allocs/msg: 95.10, target at most 95",
+		"worker, sqsonce: msg/s, floor+http at 15 ms: 0.81, target at least 0.82",
+		"worker, sqsonce: CPU us/msg, floor+http at 5 ms: 1.31, target at most 1.3",
+		"worker, sqsonce: allocs/msg at 15 ms: 95.10, target at most 95",
 		"lambda/10, sqsonce: CPU us/invocation, hand: 21.00, target at most 20",
 	}; !slices.Equal(missed, want) {
 		t.Errorf("missed %q, want %q", missed, want)
 	}
-	if want := []string{"dedup, sqsonce+ddb, 5 ms: msg/s, floor", "dedup, sqsonce+ddb, 5 ms: CPU us/msg, floor"}; !slices.Equal(unknown, want) {
+	if want := []string{"dedup, sqsonce+ddb: msg/s, floor at 5 ms", "dedup, sqsonce+ddb: CPU us/msg, floor at 5 ms"}; !slices.Equal(unknown, want) {
 		t.Errorf("unknown %q, want %q", unknown, want)
 	}
 }

@@ -24,7 +24,7 @@ func Results(w io.Writer, rows []Row) error {
 			}
 			if r.Run != run {
 				run = r.Run
-				fmt.Fprintf(out, "%s:\n\n", run)
+				fmt.Fprintf(out, "%s:\n", run)
 			}
 			if err := t.Print(r); err != nil {
 				return err
@@ -35,15 +35,22 @@ func Results(w io.Writer, rows []Row) error {
 		}
 	}
 	fmt.Fprintln(out, "```\n\n## Targets\n\n| row, figure, compared with | here | target |\n|---|---|---|")
-	for _, v := range verdicts(rows) {
-		here := "not measured"
-		switch {
-		case v.missed:
-			here = fmt.Sprintf("**%.2f, missed**", *v.got)
-		case v.got != nil:
-			here = fmt.Sprintf("%.2f", *v.got)
+	for all := verdicts(rows); len(all) > 0; {
+		figure, limit, here := all[0].figure, all[0].limit, ""
+		for ; len(all) > 0 && all[0].figure == figure; all = all[1:] {
+			here += "; " + all[0].String()
 		}
-		fmt.Fprintf(out, "| %s | %s | %s |\n", v.name, here, v.limit)
+		fmt.Fprintf(out, "| %s | %s | %s |\n", figure, here[2:], limit)
 	}
 	return out.Flush()
+}
+
+func (v verdict) String() string {
+	switch {
+	case v.got == nil:
+		return "not measured" + v.at
+	case v.missed:
+		return fmt.Sprintf("**%.2f, missed**%s", *v.got, v.at)
+	}
+	return fmt.Sprintf("%.2f%s", *v.got, v.at)
 }

@@ -62,7 +62,8 @@ func quotient(a, b *float64) *float64 {
 
 // verdict is what a run says about a target at one latency.
 type verdict struct {
-	name   string
+	figure string   // whose target it is
+	at     string   // the latency
 	got    *float64 // nil: the row that it is compared with did not run, or a figure is missing
 	limit  string
 	missed bool
@@ -74,14 +75,14 @@ func verdicts(rows []Row) (out []verdict) {
 			if ours.Scenario != t.scenario || ours.Contestant != t.contestant {
 				continue
 			}
-			name, theirs := ours.place()+": "+t.what, Row{}
+			figure, theirs := t.scenario+", "+t.contestant+": "+t.what, Row{}
 			if t.than != "" {
-				name += ", " + t.than
+				figure += ", " + t.than
 				if i := slices.IndexFunc(rows, Row{Scenario: ours.Scenario, Contestant: t.than, Latency: ours.Latency}.same); i >= 0 {
 					theirs = rows[i]
 				}
 			}
-			v := verdict{name: name, got: t.figure(ours, theirs), limit: fmt.Sprintf("at most %v", t.most)}
+			v := verdict{figure: figure, at: ours.at(), got: t.figure(ours, theirs), limit: fmt.Sprintf("at most %v", t.most)}
 			if t.least != 0 {
 				v.limit = fmt.Sprintf("at least %v", t.least)
 			}
@@ -98,9 +99,9 @@ func Judge(rows []Row) (missed, unknown []string) {
 	for _, v := range verdicts(rows) {
 		switch {
 		case v.got == nil:
-			unknown = append(unknown, v.name)
+			unknown = append(unknown, v.figure+v.at)
 		case v.missed:
-			missed = append(missed, fmt.Sprintf("%s: %.2f, target %s", v.name, *v.got, v.limit))
+			missed = append(missed, fmt.Sprintf("%s%s: %.2f, target %s", v.figure, v.at, *v.got, v.limit))
 		}
 	}
 	return missed, unknown
@@ -110,10 +111,11 @@ func Judge(rows []Row) (missed, unknown []string) {
 func (r Row) same(as Row) bool { return r.place() == as.place() }
 
 // place names what the row measures.
-func (r Row) place() string {
-	s := r.Scenario + ", " + r.Contestant
-	if r.Latency != nil {
-		s += fmt.Sprintf(", %v ms", *r.Latency)
+func (r Row) place() string { return r.Scenario + ", " + r.Contestant + r.at() }
+
+func (r Row) at() string {
+	if r.Latency == nil {
+		return ""
 	}
-	return s
+	return fmt.Sprintf(" at %v ms", *r.Latency)
 }
