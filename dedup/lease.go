@@ -64,8 +64,7 @@ type recordLease struct {
 
 	patient   context.Context         // of the acquire, and of the handler if that has the host's; nil: there was no acquire
 	giveUp    context.CancelCauseFunc // ends patient
-	base      leaseContext            // its values are the renewals'
-	ctx       context.Context         // the handler's
+	handler   leaseContext            // the context of the handler, whose values are the renewals'
 	cancel    context.CancelCauseFunc // of what needs the lease: the handler, or the retries of the complete
 	cancelled sync.Once               // the handler, because of the lease; not under mu
 	failing   atomic.Bool             // a line says so of a renewal or the complete
@@ -219,11 +218,10 @@ func (rl *recordLease) end() {
 	rl.once.peers.leave(rl.task.key, rl)
 	rl.mu.Lock()
 	rl.move(phaseClosed)
-	giveUp := rl.giveUp
 	rl.mu.Unlock()
 	rl.ended.give()
-	if giveUp != nil {
-		giveUp(nil)
+	if rl.giveUp != nil {
+		rl.giveUp(nil)
 	}
 }
 

@@ -26,7 +26,8 @@ func (rl *recordLease) handlerContext(ctx context.Context) (context.Context, con
 	return context.WithCancelCause(ctx)
 }
 
-// patientContext is a context that ends as its own does, and whose end by the acquire's patience is a deadline.
+// patientContext is a context that ends as its own does, and whose end by the acquire's patience is a deadline. Of the contexts that are
+// derived from it only the cause says so: their Err is context.Canceled.
 type patientContext struct {
 	context.Context
 	patience time.Time

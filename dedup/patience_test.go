@@ -3,6 +3,7 @@ package dedup_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -80,6 +81,26 @@ func TestAcquireContextEnds(t *testing.T) {
 			if s.ctx.Err() == nil {
 				t.Error("the acquire's context goes on after the delivery")
 			}
+		}
+	})
+}
+
+// A store that knows an acquire's end by a context of its own says that it was cancelled. That is not the host's doing.
+func TestAcquireTimesOut(t *testing.T) {
+	must.Run(t, "derived", func(t *testing.T) {
+		f, refused := newFaults(), &sqsonce.OptionError{Field: "Key"}
+		f.before = func(ctx context.Context, op string, _ int) error {
+			if op != "acquire" {
+				return nil
+			}
+			derived, cancel := context.WithCancel(ctx)
+			defer cancel()
+			<-derived.Done()
+			return fmt.Errorf("%w: %w", refused, derived.Err())
+		}
+		err := newOnce(t, f).Handler(hang(0))(t.Context(), message("1"))
+		if found, ok := errors.AsType[*sqsonce.OptionError](err); errors.Is(err, context.Canceled) || !errors.Is(err, context.DeadlineExceeded) || !ok || found != refused {
+			t.Errorf("%v", err)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package dedup
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/sqsonce/sqsonce/internal/host"
@@ -15,10 +16,23 @@ type recoveringStore struct{ Store }
 func (s recoveringStore) Acquire(ctx context.Context, c Claim) (g Grant, err error) {
 	p := host.Recover(func() { g, err = s.Store.Acquire(ctx, c) })
 	if err = checkGrant(c, g, orPanic(err, p), context.Cause(ctx)); err != nil {
+		if errors.Is(err, context.Canceled) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = timedOut{err}
+		}
 		return Grant{}, err
 	}
 	return g, nil
 }
+
+// timedOut is the error of an acquire whose patience is over. A context that the store has derived from the acquire's says that it was
+// cancelled: see patientContext.
+type timedOut struct{ error }
+
+func (e timedOut) Is(target error) bool {
+	return target == context.DeadlineExceeded || target != context.Canceled && errors.Is(e.error, target)
+}
+
+func (e timedOut) As(target any) bool { return errors.As(e.error, target) }
 
 func (s recoveringStore) Renew(ctx context.Context, l Lease, d time.Duration) (renewed Lease, err error) {
 	p := host.Recover(func() { renewed, err = s.Store.Renew(ctx, l, d) })

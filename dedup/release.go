@@ -35,7 +35,7 @@ func (o *Once) fail(ctx context.Context, rl *recordLease, e ending) error {
 	case errors.Is(err, sqsonce.ErrLeaseLost):
 		rl.lose(err)
 		return handlerReturned(rl.lostError(), handlerErr)
-	case err == nil && !e.commits && errors.Is(handlerErr, sqsonce.ErrLeaseLost) && !errors.Is(context.Cause(rl.ctx), sqsonce.ErrLeaseLost):
+	case err == nil && !e.commits && errors.Is(handlerErr, sqsonce.ErrLeaseLost) && !errors.Is(context.Cause(&rl.handler), sqsonce.ErrLeaseLost):
 		return notLost(handlerErr)
 	case err == nil || rl.left() > 0:
 		return handlerErr

@@ -88,10 +88,9 @@ func (rl *recordLease) logAnswer(ctx context.Context) {
 // when the lease has expired. The renewals have ctx's values, and the hooks that hear of a lost lease the handler's.
 func (rl *recordLease) startHandler(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	cancellable, cancel := rl.handlerContext(ctx)
-	rl.base = leaseContext{cancellable, rl}
-	rl.ctx = &rl.base
+	rl.handler = leaseContext{cancellable, rl}
 	rl.renewFrom(phaseRunning, cancel)
-	return rl.ctx, cancel
+	return &rl.handler, cancel
 }
 
 // startCompleting renews the lease again while the record is being completed. refused is called, once, with the answer to a
@@ -125,7 +124,7 @@ func (rl *recordLease) tick() {
 	var ctx context.Context
 	if due {
 		rl.renewal = &renewal{done: make(chan struct{})}
-		ctx, rl.renewal.abandon = context.WithCancel(context.WithoutCancel(rl.base.Context))
+		ctx, rl.renewal.abandon = context.WithCancel(context.WithoutCancel(rl.handler.Context))
 	}
 	rl.setTimer(now)
 	rl.mu.Unlock()
@@ -231,7 +230,7 @@ func (rl *recordLease) lostError() error {
 func (rl *recordLease) cancelHandler(kind IncidentKind, why string, refusal error) {
 	rl.cancelled.Do(func() {
 		rl.mu.Lock()
-		l, ctx, cancel := rl.lease, rl.ctx, rl.cancel
+		l, ctx, cancel := rl.lease, &rl.handler, rl.cancel
 		rl.mu.Unlock()
 		defer cancel(sqsonce.ErrLeaseLost)
 		rl.once.counts.leasesLost.Add(1)

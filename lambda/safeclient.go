@@ -22,7 +22,10 @@ type safeClient struct {
 	abandoned *atomic.Int64 // calls and handlers that have not returned yet
 }
 
-func withEvidence(o *sqs.Options) { o.APIOptions = append(o.APIOptions, sdkhttp.Evidence) }
+func withEvidence(o *sqs.Options) {
+	o.APIOptions = append(o.APIOptions, sdkhttp.Evidence)
+	o.HTTPClient = sdkhttp.Whole(o.HTTPClient)
+}
 
 var errNoAnswer = errors.New("the client returned neither an answer nor an error")
 

@@ -72,9 +72,11 @@ const (
 // after a lost reply the SDK would repeat a long poll inside a deadline that fits only one.
 func singleAttempt(o *sqs.Options) {
 	o.Retryer = aws.NopRetryer{}
-	o.HTTPClient = sdkhttp.Whole(o.HTTPClient)
 	withEvidence(o)
 }
 
-// withEvidence makes the error of a call say whether SQS has answered: see errorCode.
-func withEvidence(o *sqs.Options) { o.APIOptions = append(o.APIOptions, sdkhttp.Evidence) }
+// withEvidence makes the error of a call say whether SQS has answered: see errorCode. No answer is lost.
+func withEvidence(o *sqs.Options) {
+	o.APIOptions = append(o.APIOptions, sdkhttp.Evidence)
+	o.HTTPClient = sdkhttp.Whole(o.HTTPClient)
+}

@@ -64,11 +64,13 @@ func (h *hooks) begin(ctx context.Context, c Call) (_ context.Context, done func
 	if h.calls == nil {
 		return ctx, func(CallResult) {}
 	}
+	ctx, cancel := context.WithCancel(ctx) // calls share theirs, see [host.Ends]: what a hook derives ends with its call
 	ctx, answered := h.calls.Begin(ctx, c)
 	start := time.Now()
 	return ctx, func(r CallResult) {
 		r.Elapsed = time.Since(start)
 		answered(r)
+		cancel()
 	}
 }
 

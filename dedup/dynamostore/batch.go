@@ -142,13 +142,13 @@ func (b *batcher) send(closed *batch) {
 		finishAll(sending, sentSingly)
 		return
 	}
-	same, parameters := numbers{}, make([]ddbtypes.AttributeValue, 0, mostParameters*len(sending))
+	same := numbers{}
 	in := &dynamodb.BatchExecuteStatementInput{
 		Statements:             make([]ddbtypes.BatchStatementRequest, len(sending)),
 		ReturnConsumedCapacity: ddbtypes.ReturnConsumedCapacityTotal,
 	}
 	for i, st := range sending {
-		in.Statements[i], parameters = st.request(&b.texts, same, parameters)
+		in.Statements[i] = st.request(&b.texts, same)
 	}
 	var out *dynamodb.BatchExecuteStatementOutput
 	result, err := b.store.attempt(context.Background(), 0, func(ctx context.Context, options func(*dynamodb.Options)) (err error) {

@@ -1,7 +1,6 @@
 package dynamostore
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -14,8 +13,9 @@ type statement struct {
 	insert     struct{ fence, until, expiration int64 } // of an acquire; a complete does not expire
 	update     []assignment                             // of a complete, after the status
 	batch      *batch
-	received   int8 // receive count of an acquire
-	completes  bool // it is an UPDATE, else an INSERT
+	received   int8                       // receive count of an acquire
+	completes  bool                       // it is an UPDATE, else an INSERT
+	values     [5]ddbtypes.AttributeValue // room for the parameters
 
 	// Set before batch.done is closed:
 	result statementResult
@@ -96,25 +96,22 @@ func newStatement(key, owner string) *statement {
 	return &statement{key: ddbtypes.AttributeValueMemberS{Value: key}, owner: ddbtypes.AttributeValueMemberS{Value: owner}}
 }
 
-// mostParameters is how many parameters a statement has at most, but for a complete that sets more than the status.
-const mostParameters = 5
-
-// request returns the statement. It adds the parameters, in the order of its text, to those of the batch's others.
-func (st *statement) request(texts *statementTexts, same numbers, others []ddbtypes.AttributeValue) (_ ddbtypes.BatchStatementRequest, all []ddbtypes.AttributeValue) {
-	text, all := &texts.complete, others
+// request is the statement with its parameters in the order of its text.
+func (st *statement) request(texts *statementTexts, same numbers) ddbtypes.BatchStatementRequest {
+	text, values := &texts.complete, st.values[:0]
 	if st.completes {
 		if len(st.update) > 0 {
 			text = aws.String(texts.updateOf(st.update))
 		}
 		for _, a := range st.update {
-			all = append(all, a.value)
+			values = append(values, a.value)
 		}
-		all = append(all, &st.key, &st.owner)
+		values = append(values, &st.key, &st.owner)
 	} else {
 		text = &texts.insert[st.received]
-		all = append(all, &st.key, &st.owner, same.value(st.insert.fence), same.value(st.insert.until), same.value(st.insert.expiration))
+		values = append(values, &st.key, &st.owner, same.value(st.insert.fence), same.value(st.insert.until), same.value(st.insert.expiration))
 	}
-	return ddbtypes.BatchStatementRequest{Statement: text, Parameters: slices.Clip(all[len(others):])}, all
+	return ddbtypes.BatchStatementRequest{Statement: text, Parameters: values}
 }
 
 // resultOf reads a statement's own error. It says nothing about the other statements of the batch.

@@ -36,7 +36,10 @@ type method[In, Out any] func(context.Context, *In, ...func(*dynamodb.Options)) 
 
 // withEvidence makes an error of a call say whether DynamoDB has answered: a role that STS refuses says AccessDenied too, and
 // for a moment.
-func withEvidence(o *dynamodb.Options) { o.APIOptions = append(o.APIOptions, sdkhttp.Evidence) }
+func withEvidence(o *dynamodb.Options) {
+	o.APIOptions = append(o.APIOptions, sdkhttp.Evidence)
+	o.HTTPClient = sdkhttp.Whole(o.HTTPClient)
+}
 
 // call sends a request. Its result is never nil without an error, and a connection from before a freeze of the process is not
 // used: see package thaw.
