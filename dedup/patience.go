@@ -7,7 +7,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/settle"
 )
 
-// awaitAcquire returns the context of the acquire. It ends with own, the host's, or when the patience is over.
+// awaitAcquire returns the context of the acquire. It ends with own, the host's, or with the patience.
 func (rl *recordLease) awaitAcquire(own context.Context, patience time.Duration) context.Context {
 	rl.mu.Lock()
 	defer rl.mu.Unlock()

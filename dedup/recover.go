@@ -24,7 +24,7 @@ func (s recoveringStore) Acquire(ctx context.Context, c Claim) (g Grant, err err
 	return g, nil
 }
 
-// timedOut is the error of an acquire whose patience is over. A context that the store has derived from the acquire's says that it was
+// timedOut is the error of an acquire whose patience has ended. A context that the store has derived from the acquire's says that it was
 // cancelled: see patientContext.
 type timedOut struct{ error }
 
