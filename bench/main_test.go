@@ -40,7 +40,7 @@ func TestPages(t *testing.T) {
 	}
 	from := filepath.Join(dir, "run.jsonl")
 	must.Do(t, os.WriteFile(from, []byte(rows.String()), 0o644))
-	if err := run(t.Context(), []string{"-from", from, "-pages", dir}); err == nil || !strings.Contains(err.Error(), "allocs/msg: 96.00, target at most 95") {
+	if err := run(t.Context(), []string{"-from", from, "-pages", dir}); err == nil || !strings.Contains(err.Error(), "allocs/msg at 5 ms: 96.00, target at most 95") {
 		t.Errorf("%v: want the target that is missed", err)
 	}
 	for file, want := range map[string]string{
