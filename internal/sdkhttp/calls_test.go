@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
@@ -62,16 +61,19 @@ func TestCallsAreWhole(t *testing.T) {
 	queues, tables := memsqs.New(), memdynamodb.New()
 	server := httptest.NewServer(localstack.Handler(queues, tables))
 	t.Cleanup(server.Close)
+	signed := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
+	})
 	queuesOf := func(transport http.RoundTripper) *sqs.Client {
 		return sqs.New(sqs.Options{
 			Region: "us-east-1", BaseEndpoint: &server.URL, HTTPClient: &http.Client{Transport: transport},
-			Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
+			Credentials: signed,
 		})
 	}
 	tablesOf := func(transport http.RoundTripper) *dynamodb.Client {
 		return dynamodb.New(dynamodb.Options{
 			Region: "us-east-1", BaseEndpoint: &server.URL, HTTPClient: &http.Client{Transport: transport},
-			Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
+			Credentials: signed,
 		})
 	}
 	queue := must.Get(queuesOf(queues).CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("orders")}))(t)
