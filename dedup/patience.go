@@ -17,7 +17,7 @@ func (rl *recordLease) awaitAcquire(own context.Context, patience time.Duration)
 	return patientContext{rl.patient, rl.due}
 }
 
-// handlerContext returns a context that ends with ctx, or by the function. It is that of the acquire, if that did not end and the handler
+// handlerContext returns a context that ends with ctx, or by the function. It is that of the acquire, if it did not end and the handler
 // has no deadline of its own: one context fewer for each delivery.
 func (rl *recordLease) handlerContext(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	if own, _ := settle.Host(ctx); own.Done() == ctx.Done() && rl.patient.Err() == nil {
@@ -26,8 +26,8 @@ func (rl *recordLease) handlerContext(ctx context.Context) (context.Context, con
 	return context.WithCancelCause(ctx)
 }
 
-// patientContext is a context that ends as its own does, and whose end by the acquire's patience is a deadline. Of the contexts that are
-// derived from it only the cause says so: their Err is context.Canceled.
+// patientContext is a context that ends as its own does, and whose end by the acquire's patience is a deadline. The Err of
+// contexts that are derived from it is context.Canceled, and their cause that of a deadline.
 type patientContext struct {
 	context.Context
 	patience time.Time

@@ -24,9 +24,11 @@ func (s recoveringStore) Acquire(ctx context.Context, c Claim) (g Grant, err err
 	return g, nil
 }
 
-// timedOut is the error of an acquire whose patience has ended. A context that the store has derived from the acquire's says that it was
-// cancelled: see patientContext.
+// timedOut makes the error of an acquire whose patience has ended match context.DeadlineExceeded. A store that has derived a context from
+// the acquire's returns context.Canceled: see patientContext.
 type timedOut struct{ error }
+
+func (e timedOut) Error() string { return "acquire timed out: " + e.error.Error() }
 
 func (e timedOut) Is(target error) bool {
 	return target == context.DeadlineExceeded || target != context.Canceled && errors.Is(e.error, target)

@@ -75,7 +75,7 @@ func singleAttempt(o *sqs.Options) {
 	withEvidence(o)
 }
 
-// withEvidence makes the error of a call say whether SQS has answered: see errorCode. No answer is lost.
+// withEvidence makes the error of a call say whether SQS has answered: see errorCode. The call is Whole.
 func withEvidence(o *sqs.Options) {
 	o.APIOptions = append(o.APIOptions, sdkhttp.Evidence)
 	o.HTTPClient = sdkhttp.Whole(o.HTTPClient)

@@ -18,7 +18,7 @@ import (
 type Hooks struct {
 	sqsonce.Hooks
 	// Call is called before each call of SQS for messages. The call is made with the context that it returns. done, which may be
-	// nil, is called when SQS has answered.
+	// nil, is called when SQS has answered. The context ends when done has returned.
 	Call func(ctx context.Context, c Call) (_ context.Context, done func(CallResult))
 	// Attach is called once, by Run. Run calls its result, which may be nil, when it returns. Use it for instruments that read
 	// Stats on demand. It may keep w.
@@ -64,7 +64,7 @@ func (h *hooks) begin(ctx context.Context, c Call) (_ context.Context, done func
 	if h.calls == nil {
 		return ctx, func(CallResult) {}
 	}
-	ctx, cancel := context.WithCancel(ctx) // calls share theirs, see [host.Ends]: what a hook derives ends with its call
+	ctx, cancel := context.WithCancel(ctx) // calls share theirs, see [host.Ends]: what a hook derives from it would stay until it ends
 	ctx, answered := h.calls.Begin(ctx, c)
 	start := time.Now()
 	return ctx, func(r CallResult) {

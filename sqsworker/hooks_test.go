@@ -336,14 +336,17 @@ func TestHooksOfACallNest(t *testing.T) {
 	hook := func(name string) Hooks {
 		return Hooks{Call: func(ctx context.Context, _ Call) (context.Context, func(CallResult)) {
 			steps = append(steps, fmt.Sprint(name, " after ", ctx.Value(key("name"))))
-			return context.WithValue(ctx, key("name"), name), func(CallResult) { steps = append(steps, "answer of "+name) }
+			return context.WithValue(ctx, key("name"), name), func(CallResult) { steps = append(steps, fmt.Sprint("answer of ", name, ", ended: ", ctx.Err())) }
 		}}
 	}
 	l := newTestLoop(t, func(o *Options) { o.Hooks = []Hooks{hook("a"), hook("b")} })
 	ctx, done := l.hooks.begin(t.Context(), Call{})
 	steps = append(steps, fmt.Sprint("call after ", ctx.Value(key("name"))))
 	done(CallResult{})
-	want := []string{"a after <nil>", "b after a", "call after b", "answer of b", "answer of a"}
+	steps = append(steps, fmt.Sprint("ended: ", ctx.Err()))
+	want := []string{
+		"a after <nil>", "b after a", "call after b", "answer of b, ended: <nil>", "answer of a, ended: <nil>", "ended: context canceled",
+	}
 	if diff := cmp.Diff(want, steps); diff != "" {
 		t.Error(diff)
 	}

@@ -16,7 +16,7 @@ type Ends struct {
 	timeout time.Duration
 }
 
-// endsShared is the part of a timeout within which calls share an end: so much earlier it may come.
+// endsShared is the part of a timeout within which calls share an end. It may come that much earlier.
 const endsShared = 50
 
 // After returns a context that ends with parent, or after the timeout or up to a fiftieth of it earlier. The parent is always the same.

@@ -9,7 +9,7 @@ import (
 	"github.com/sqsonce/sqsonce/internal/host"
 )
 
-// An end is that of its timeout, or up to a fiftieth earlier, and of its parent.
+// A context ends with its parent, or with its timeout or up to a fiftieth earlier.
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

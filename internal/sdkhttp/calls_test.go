@@ -55,7 +55,7 @@ func (c countedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// The calls of a worker, a publisher and the store in DynamoDB are Whole.
+// The calls that a worker, a publisher and the store in DynamoDB make for each message are Whole.
 func TestCallsAreWhole(t *testing.T) {
 	t.Parallel()
 	queues, tables := memsqs.New(), memdynamodb.New()
@@ -91,7 +91,7 @@ func TestCallsAreWhole(t *testing.T) {
 	worker := must.Get(sqsworker.New(queuesOf(receives), *queue.QueueUrl, once.Handler(func(context.Context, *sqsonce.Message) error {
 		cancel()
 		return nil
-	})))(t)
+	}), func(o *sqsworker.Options) { o.WaitTime = time.Second }))(t)
 	must.Do(t, worker.Run(ctx))
 
 	for name, c := range map[string]*counted{"publisher": sends, "worker": receives, "store": writes} {

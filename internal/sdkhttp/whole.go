@@ -15,7 +15,7 @@ type Client interface {
 // Whole returns a client that gives net/http each request's body as bytes in memory. That has two effects:
 //
 //   - No answer is lost. When a request's body is sent, net/http reads it once more, to see its end. The SDK closes the body as soon as
-//     an answer begins. Where that comes first, as on a busy machine or beside a server on the same one, the SDK's body says io.EOF to a
+//     an answer begins. Where that comes first, as on a busy machine or one that runs the server too, the SDK's body says io.EOF to a
 //     WriteTo, which net/http takes for a request that has failed: it closes the connection, and what it has not read yet of the answer
 //     is lost. A lost answer to a receive hides its messages for their visibility timeout. Seen with smithy-go v1.28.8
 //     (safeWriteToReadCloser) and Go 1.26 (transferWriter.writeBody).
