@@ -84,10 +84,10 @@ type life struct {
 	// None of these is cancelled when Run's context is.
 	callCtx          context.Context
 	cancelCallCtx    context.CancelFunc
+	deleteEnds       host.Ends // from callCtx
 	pollCtx          context.Context
-	pollEnds         host.Ends // of receives
-	deleteEnds       host.Ends
 	cancelPollCtx    context.CancelFunc
+	pollEnds         host.Ends // from pollCtx
 	handlerCtx       context.Context
 	cancelHandlerCtx context.CancelCauseFunc
 }

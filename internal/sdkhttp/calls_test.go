@@ -9,30 +9,27 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-
 	"github.com/sqsonce/sqsonce"
 	"github.com/sqsonce/sqsonce/dedup"
 	"github.com/sqsonce/sqsonce/dedup/dynamostore"
 	"github.com/sqsonce/sqsonce/fifo"
 	"github.com/sqsonce/sqsonce/internal/must"
+	"github.com/sqsonce/sqsonce/internal/testaws"
 	"github.com/sqsonce/sqsonce/localstack"
 	"github.com/sqsonce/sqsonce/localstack/memdynamodb"
 	"github.com/sqsonce/sqsonce/localstack/memsqs"
 	"github.com/sqsonce/sqsonce/sqsworker"
 )
 
-// counted is a transport that counts its requests, and the writes to its connections.
+// counted is a transport to one server, which counts its requests and the writes to its connections.
 type counted struct {
 	http.Transport
 	requests, writes atomic.Int64
 }
 
-func newCounted(t *testing.T) *counted {
+func newCounted(t *testing.T, address string) *counted {
 	c := &counted{}
-	c.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+	c.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 		return countedConn{conn, &c.writes}, err
 	}
@@ -61,34 +58,20 @@ func TestCallsAreWhole(t *testing.T) {
 	queues, tables := memsqs.New(), memdynamodb.New()
 	server := httptest.NewServer(localstack.Handler(queues, tables))
 	t.Cleanup(server.Close)
-	signed := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-		return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET"}, nil
-	})
-	queuesOf := func(transport http.RoundTripper) *sqs.Client {
-		return sqs.New(sqs.Options{
-			Region: "us-east-1", BaseEndpoint: &server.URL, HTTPClient: &http.Client{Transport: transport},
-			Credentials: signed,
-		})
-	}
-	tablesOf := func(transport http.RoundTripper) *dynamodb.Client {
-		return dynamodb.New(dynamodb.Options{
-			Region: "us-east-1", BaseEndpoint: &server.URL, HTTPClient: &http.Client{Transport: transport},
-			Credentials: signed,
-		})
-	}
-	queue := must.Get(queuesOf(queues).CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("orders")}))(t)
-	must.Do(t, dynamostore.CreateTable(t.Context(), tablesOf(tables), "dedup"))
+	address := server.Listener.Addr().String()
+	queue := testaws.Queue(t, testaws.SQS(queues), "orders", nil)
+	must.Do(t, dynamostore.CreateTable(t.Context(), testaws.DynamoDB(tables), "dedup"))
 
-	sends := newCounted(t)
-	publisher := must.Get(fifo.NewPublisher(queuesOf(sends), *queue.QueueUrl, "orders"))(t)
+	sends := newCounted(t, address)
+	publisher := must.Get(fifo.NewPublisher(testaws.SQS(sends), queue, "orders"))(t)
 	must.Get(publisher.Publish(t.Context(), fifo.Event{ID: "1", Body: "{}"}))(t)
 	must.Do(t, publisher.Close(t.Context()))
 
-	receives, writes := newCounted(t), newCounted(t)
-	once := must.Get(dedup.New(must.Get(dynamostore.New(tablesOf(writes), "dedup"))(t), "billing"))(t)
+	receives, writes := newCounted(t, address), newCounted(t, address)
+	once := must.Get(dedup.New(must.Get(dynamostore.New(testaws.DynamoDB(writes), "dedup"))(t), "billing"))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	worker := must.Get(sqsworker.New(queuesOf(receives), *queue.QueueUrl, once.Handler(func(context.Context, *sqsonce.Message) error {
+	worker := must.Get(sqsworker.New(testaws.SQS(receives), queue, once.Handler(func(context.Context, *sqsonce.Message) error {
 		cancel()
 		return nil
 	}), func(o *sqsworker.Options) { o.WaitTime = time.Second }))(t)
